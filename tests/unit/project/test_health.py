@@ -72,13 +72,6 @@ def test_a_finding_of_long_ago_is_not_reported(monkeypatch: pytest.MonkeyPatch) 
         assert [list(one.result(5)) for one in asking] == [["a"], ["a"]]
 
 
-def test_a_site_without_a_sweeper_is_not_healthy(redis_servers: RedisServers) -> None:
-    sweeper = {"sweeper": health.HEALTH_PARTS["sweeper"]}
-    assert examine_parts(sweeper, 1)["sweeper"]["ok"] is False
-    sweep_claims()
-    assert examine_parts(sweeper, 1)["sweeper"]["ok"] is True
-
-
 @pytest.mark.parametrize(
     ("error", "told"),
     [(OSError("password in here"), "OSError"), (UnhealthyError("no worker for work"), "no worker for work")],
@@ -108,16 +101,18 @@ def test_the_site_is_healthy_when_every_part_is(redis_servers: RedisServers, cli
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_queue_without_a_worker_is_named(redis_servers: RedisServers, client: Client) -> None:
+def test_what_has_not_signed_in_or_is_gone_is_named(
+    redis_servers: RedisServers, client: Client, settings: Settings
+) -> None:
     celery.sign_in_queues(QUEUES[1:])
+    settings.RETRY_INSTANCE = "unix:/nonexistent/retry.sock"
     answer = client.get("/healthz")
-    assert answer.status_code == 503
-    assert answer.json()["parts"]["workers"]["error"] == "no worker for paint.now"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_site_without_a_fetcher_is_not_whole(redis_servers: RedisServers, client: Client) -> None:
-    assert "no fetcher" in client.get("/healthz").json()["parts"]["fetch"]["error"]
+    errors = {name: part["error"] for name, part in answer.json()["parts"].items() if not part["ok"]}
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+    assert errors == {
+        **{"workers": "no worker for paint.now", "fetch": "no fetcher seen lately: fetch does not run"},
+        **{"sweeper": "no sweep for 10 s: beat or work does not run", "retry": "FileNotFoundError"},
+    }
 
 
 @pytest.mark.django_db(transaction=True)
@@ -126,15 +121,6 @@ def test_a_server_that_is_gone_is_named(redis_servers: RedisServers, client: Cli
     answer = client.get("/healthz")
     failing = [name for name, part in answer.json()["parts"].items() if not part["ok"]]
     assert (answer.status_code, failing) == (503, ["cache", "workers", "sweeper", "fetch"])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_waiting_instance_that_is_gone_is_named(
-    redis_servers: RedisServers, client: Client, settings: Settings
-) -> None:
-    celery.sign_in_queues(QUEUES)
-    settings.RETRY_INSTANCE = "unix:/nonexistent/retry.sock"
-    assert client.get("/healthz").json()["parts"]["retry"] == {"ok": False, "error": "FileNotFoundError"}
 
 
 def test_signing_in_survives_a_server_that_is_gone(redis_servers: RedisServers) -> None:
@@ -183,35 +169,25 @@ def test_metrics_are_for_this_machine_and_holders_of_the_token(client: Client, s
     assert answer["Cache-Control"] == "no-store"
 
 
-def test_without_a_token_in_the_settings_no_token_is_right(client: Client, settings: Settings) -> None:
-    settings.METRICS_TOKEN = ""
-    assert client.get("/metrics", REMOTE_ADDR="192.0.2.1", HTTP_AUTHORIZATION="Bearer ").status_code == 403
+@pytest.mark.parametrize(
+    ("setting", "value", "status"), [("METRICS_TOKEN", "", 403), ("OBSERVE", False, 404)], ids=["no token", "off"]
+)
+def test_metrics_can_be_switched_off_for_others_or_for_all(
+    client: Client, settings: Settings, setting: str, value: object, status: int
+) -> None:
+    setattr(settings, setting, value)
+    address = "192.0.2.1" if setting == "METRICS_TOKEN" else "127.0.0.1"
+    assert client.get("/metrics", REMOTE_ADDR=address, HTTP_AUTHORIZATION="Bearer ").status_code == status
 
 
-def test_metrics_can_be_switched_off(client: Client, settings: Settings) -> None:
-    settings.OBSERVE = False
-    assert client.get("/metrics").status_code == 404
-
-
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The folder of all processes' figures."""
+def test_figures_are_those_of_all_living_processes(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    return tmp_path
-
-
-def test_the_figures_of_all_processes_are_summed(client: Client, figures: Path) -> None:
     assert client.get("/metrics").content == b""
-
-
-def test_a_process_that_has_just_begun_to_count_hides_none(client: Client, figures: Path) -> None:
-    (figures / "counter_1.db").touch()
-    assert client.get("/metrics").status_code == 200
-
-
-def test_gauges_of_the_dead_are_forgotten(client: Client, figures: Path) -> None:
-    left_behind = [figures / f"gauge_livesum_{pid}.db" for pid in (os.getpid(), 0)]
+    left_behind = [tmp_path / f"gauge_livesum_{pid}.db" for pid in (os.getpid(), 0)]
     for file in left_behind:
         file.write_bytes(EMPTY)
+    (tmp_path / "counter_1.db").touch()  # of a process that has just begun to count
     assert client.get("/metrics").status_code == 200
     assert [file.exists() for file in left_behind] == [True, False]

@@ -45,8 +45,8 @@ def guess(address: str, times: int = 1, username: str = "owner") -> list[int]:
 
 
 def test_a_network_that_guesses_is_refused_whatever_it_tries_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert guess("192.0.2.1", 5) == [200, 200, 200, 429, 429]
-    assert sign_in(Client(), PASSWORD, "192.0.2.2").status_code == 302
+    assert guess("192.0.2.1", 9) == [200] * 3 + [429] * 6
+    assert sign_in(Client(), PASSWORD, "192.0.2.2").status_code == 302  # one network exhausts no account
     monkeypatch.setattr("django.contrib.auth.forms.authenticate", lambda *_, **__: pytest.fail("costs a hash"))
     refused = sign_in(Client(), PASSWORD)
     assert (refused.status_code, refused["Retry-After"]) == (429, str(LEFT))
@@ -58,11 +58,6 @@ def test_a_network_that_guesses_is_refused_whatever_it_tries_next(monkeypatch: p
 def test_many_networks_guess_at_one_account_no_more_often_than_it_bears() -> None:
     assert [guess(f"192.0.2.{each}")[0] for each in range(7)] == [200] * 5 + [429] * 2
     assert guess("192.0.2.1", username="another") == [200]
-
-
-def test_one_network_exhausts_no_account() -> None:
-    guess("192.0.2.1", 9)
-    assert sign_in(Client(), PASSWORD, "192.0.2.2").status_code == 302
 
 
 def test_a_browser_that_has_signed_in_before_is_kept_out_by_no_stranger() -> None:
@@ -92,14 +87,12 @@ def test_a_forged_mark_of_a_known_browser_is_none() -> None:
     assert PASSWORD not in mark.value
 
 
-def test_a_user_who_signs_in_again_and_again_is_not_counted() -> None:
-    assert [sign_in(Client(), PASSWORD).status_code for _ in range(8)] == [302] * 8
-
-
-def test_the_next_ten_minutes_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_ten_minutes_begin_anew_and_the_right_password_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     guess("192.0.2.1", 4)
     monkeypatch.setattr("project.login.time.time", lambda: MOMENT + LEFT)
-    assert sign_in(Client(), PASSWORD).status_code == 302
+    assert [sign_in(Client(), PASSWORD).status_code for _ in range(8)] == [302] * 8
 
 
 def test_counts_are_kept_for_a_while_only_and_have_no_names(redis_servers: RedisServers) -> None:
@@ -148,7 +141,6 @@ def test_the_log_names_neither_account_nor_password(caplog: pytest.LogCaptureFix
     [
         ({"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "192.0.2.7"}, "192.0.2.7"),
         ({"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"),
-        ({"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "::ffff:192.0.2.7"}, "192.0.2.7"),
         ({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_REAL_IP": "192.0.2.7"}, "192.0.2.7"),
         ({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_REAL_IP": "192.0.2.7"}, "192.0.2.1"),
         ({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, "192.0.2.1"),

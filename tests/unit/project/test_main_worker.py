@@ -141,6 +141,8 @@ def come(worker: OneThread, ends: ExitStack, sent: bytes) -> socket.socket:
 def test_what_becomes_late_in_line_costs_no_thread(worker: OneThread) -> None:
     in_time, late = request(f"{time.time() + 60:.3f}"), request(f"{time.time() - 60:.3f}")
     with ExitStack() as ends:
+        assert come(worker, ends, late).recv(1 << 16).startswith(b"HTTP/1.1 503 ")  # at once
+        assert (worker.seen, worker.nr_conns) == ([], 0)
         begun = [come(worker, ends, in_time) for _ in range(main_worker.REQUESTS_PER_THREAD)]
         waits, other = come(worker, ends, late), come(worker, ends, in_time)
         assert worker.nr_conns == len(begun) + 2
@@ -152,13 +154,6 @@ def test_what_becomes_late_in_line_costs_no_thread(worker: OneThread) -> None:
             front.shutdown(socket.SHUT_WR)
             worker.answer_next()
     assert (len(worker.seen), worker.nr_conns) == (len(begun) + 1, 0)
-
-
-def test_what_is_late_when_it_comes_is_refused_at_once(worker: OneThread) -> None:
-    with ExitStack() as ends:
-        front = come(worker, ends, request(f"{time.time() - 60:.3f}"))
-        assert front.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
-    assert (worker.seen, worker.nr_conns) == ([], 0)
 
 
 @pytest.fixture
@@ -234,13 +229,14 @@ def told_to_end(worker: SucceededWorker) -> bool:
     return not worker.alive
 
 
-def test_a_worker_ends_as_soon_as_a_younger_one_answers(
-    first: SucceededWorker, born: Callable[[int], SucceededWorker]
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_worker_that_is_told_to_end_does_so_as_soon_as_a_younger_one_answers(
+    first: SucceededWorker, born: Callable[[int], SucceededWorker], is_told: bool
 ) -> None:
-    assert not told_to_end(first)
+    assert not (is_told and told_to_end(first))
     main_worker.note_worker_ready(born(2))
     first.notify()
-    assert not first.alive
+    assert first.alive is not is_told
 
 
 def test_each_waits_for_a_successor_of_its_own(born: Callable[[int], SucceededWorker]) -> None:
@@ -256,19 +252,12 @@ def test_each_waits_for_a_successor_of_its_own(born: Callable[[int], SucceededWo
     assert told_to_end(younger)
 
 
-def test_a_worker_ends_with_its_instance(first: SucceededWorker, listening: socket.socket) -> None:
-    Path(listening.getsockname()).unlink()
-    assert told_to_end(first)
-
-
-def test_a_worker_ends_when_no_successor_comes(first: SucceededWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main_worker, "SUCCESSOR_PATIENCE_SECONDS", -1)
-    assert told_to_end(first)
-
-
-def test_a_worker_that_is_not_told_to_end_goes_on(
-    first: SucceededWorker, born: Callable[[int], SucceededWorker]
+@pytest.mark.parametrize("reason", ["its instance ends", "no successor comes"])
+def test_a_worker_ends_without_a_successor(
+    first: SucceededWorker, listening: socket.socket, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    main_worker.note_worker_ready(born(2))
-    first.notify()
-    assert first.alive
+    if reason == "its instance ends":
+        Path(listening.getsockname()).unlink()
+    else:
+        monkeypatch.setattr(main_worker, "SUCCESSOR_PATIENCE_SECONDS", -1)
+    assert told_to_end(first)

@@ -59,13 +59,9 @@ def test_only_storage_in_a_bucket_lacks_something_without_the_extras(wheel: Path
     shutil.copytree(BASE_DIR / "project", tmp_path / "project")  # settings that name all apps
     needed = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["dependencies"]
     python = make_environment(tmp_path / "venv", needed, wheel)
-    environment = {
-        "PATH": os.environ["PATH"],
-        "DJANGO_SETTINGS_MODULE": "project.settings",
-        "DEBUG": "1",
-        "TARRY_INSTANCE": "main",
-    }
-    environment |= {"LOG_LEVEL": "CRITICAL", "DATA_DIR": str(tmp_path), "RUNTIME_DIR": str(tmp_path)}
+    environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), "RUNTIME_DIR": str(tmp_path)}
+    environment |= {"DJANGO_SETTINGS_MODULE": "project.settings", "DEBUG": "1", "LOG_LEVEL": "CRITICAL"}
+    environment["TARRY_INSTANCE"] = "main"
     command = [str(python), "-c", _IMPORT_ALL, *APPS]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "resources.bucket lacks boto3\n"), done.stderr

@@ -1,6 +1,6 @@
 """The list of processes, and supervisord's file of it."""
 
-from configparser import RawConfigParser, SectionProxy
+from configparser import RawConfigParser
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,11 +64,8 @@ def test_painting_leaves_the_processor_to_what_answers(plan: ProcessPlan) -> Non
     assert later == ({"paint-now"} if plan.small else {"paint-now", "paint-refresh", "paint-warm"})
 
 
-def test_a_small_site_has_fewer_processes() -> None:
+def test_a_small_site_has_fewer_processes_and_redis_servers_of_others_are_not_started() -> None:
     assert set(named(PLAN)) - set(named(replace(PLAN, small=True))) == {"paint-refresh", "paint-warm", "beat"}
-
-
-def test_redis_servers_of_others_are_not_started() -> None:
     assert not {"state", "cache"} & set(named(replace(PLAN, own_state=False, own_cache=False)))
 
 
@@ -96,11 +93,6 @@ def test_the_waiting_instance_is_given_longer_to_stop_than_the_longest_wait() ->
     assert named(replace(PLAN, retry_timeout_seconds=60))["retry"].stop_wait_seconds > 65
 
 
-def test_instances_stop_before_the_servers_they_need() -> None:
-    order = {process.name: process.priority for process in list_processes(PLAN)}
-    assert max(order["state"], order["cache"]) < order["nginx"] < order["main"] < order["retry"] < order["paint-now"]
-
-
 def test_every_process_ends_with_supervisord_where_the_system_can_do_it() -> None:
     to_term, to_kill = ("setpriv", "--pdeathsig", "TERM"), ("setpriv", "--pdeathsig", "KILL")
     found = named(replace(PLAN, launcher=to_term, worker_launcher=to_kill))
@@ -115,6 +107,8 @@ def test_supervisord_is_told_every_command_as_it_is() -> None:
     assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m gunicorn")
     assert "%%h" in parser["program:paint-now"]["command"]
     assert "user" not in parser["supervisord"]
+    text = processes.supervisord_configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
+    assert "user = root" in text
 
 
 @SMALL
@@ -123,20 +117,9 @@ def test_no_process_writes_more_than_30_mb_of_logs_and_neither_does_supervisord(
     programs = [parser[name] for name in parser.sections() if "command" in parser[name]]
     assert len(programs) == len(list_processes(plan))
     assert {program["redirect_stderr"] for program in programs} == {"true"}
-    most = [_most_bytes(program, "stdout_logfile") for program in programs]
-    assert max(*most, _most_bytes(parser["supervisord"], "logfile")) <= 30_000_000
-
-
-def _most_bytes(section: SectionProxy, log: str) -> int:
-    """The bytes of a log and its predecessors. supervisord takes 0 for no limit."""
-    max_bytes = int(section[f"{log}_maxbytes"])
-    assert max_bytes > 0
-    return max_bytes * (int(section[f"{log}_backups"]) + 1)
-
-
-def test_root_says_so_to_supervisord() -> None:
-    text = processes.supervisord_configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
-    assert "user = root" in text
+    for section, log in [*((program, "stdout_logfile") for program in programs), (parser["supervisord"], "logfile")]:
+        max_bytes, backups = int(section[f"{log}_maxbytes"]), int(section[f"{log}_backups"])
+        assert 0 < max_bytes * (backups + 1) <= 30_000_000  # supervisord takes 0 for no limit
 
 
 def test_what_answers_ends_before_the_front_and_the_front_before_the_stores() -> None:

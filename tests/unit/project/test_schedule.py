@@ -17,14 +17,11 @@ from resources import tasks
 ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, schedule.READERS]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry[0])
-def test_a_task_of_that_name_exists(entry: schedule.BeatEntry) -> None:
+def test_each_entry_has_a_name_and_a_task_of_its_own_which_exists() -> None:
     app.loader.import_default_modules()
-    assert entry[1] in app.tasks
-
-
-def test_names_are_of_one_entry_each() -> None:
-    assert len({name for name, _, _ in ENTRIES}) == len({task for _, task, _ in ENTRIES}) == len(ENTRIES)
+    names, tasks = {name for name, _, _ in ENTRIES}, {task for _, task, _ in ENTRIES}
+    assert len(names) == len(tasks) == len(ENTRIES)
+    assert tasks <= set(app.tasks)
 
 
 def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seconds() -> None:
