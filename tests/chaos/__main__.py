@@ -53,7 +53,6 @@ def everything() -> list[faults.Fault]:
 
 
 def out_of_time(suffered: Sequence[Suffered]) -> list[str]:
-    """The faults without time left for them."""
     return [one.fault.name for one in suffered if one.skipped == schedule.NO_TIME]
 
 

@@ -39,7 +39,6 @@ class Certificates:
         return self.folder / "trusted.pem"
 
     def serve(self, name: str) -> None:
-        """From now on connections are given this one, `valid` or `expired`."""
         self.context.load_cert_chain(self.folder / f"{name}.pem", self.folder / f"{name}.key")
 
     def _write(self, name: str, begins: datetime, ends: datetime) -> None:

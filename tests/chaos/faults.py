@@ -61,17 +61,14 @@ def kills() -> list[Fault]:
 
 
 def pauses() -> list[Fault]:
-    """SIGSTOP of each process with its children."""
     return [Fault(f"SIGSTOP {name}", partial(paused, name), PAUSE_SECONDS) for name in PROCESSES]
 
 
 def process(name: str, stack: Stack) -> list[psutil.Process]:
-    """The one of that name, or nothing while it is being started."""
     return family(stack.pid(name))[:1]
 
 
 def children(name: str, title: str, stack: Stack) -> list[psutil.Process]:
-    """The processes below that one that have the title in their command line."""
     return [child for child in family(stack.pid(name))[1:] if title in _command_line(child)]
 
 
@@ -110,7 +107,6 @@ def _replaced(before: Sequence[psutil.Process], members: Members, stack: Stack) 
 
 @contextmanager
 def paused(name: str, world: World) -> Iterator[Seen]:
-    """The process and its children, as they are at the begin."""
     members = family(world.stack.pid(name))
     _signal_all(members, signal.SIGSTOP)
     seen: list[str] = []

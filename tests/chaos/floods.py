@@ -102,6 +102,5 @@ def _were_waiting(waiting: Sequence[float]) -> str:
 
 
 def _most(number: float, of: int, what: str) -> str:
-    """Raises AssertionError when it was but a part."""
     assert number >= LEAST_PART * of, f"only {number:.0f} of {of} {what}"
     return f"{number:.0f} of {of} {what}"

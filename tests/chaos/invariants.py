@@ -61,7 +61,6 @@ def settled_by(now: float, suffered: Sequence[Suffered]) -> float:
 
 
 def of_waiting(stack: Stack) -> Iterator[str]:
-    """Every client has left: none waits."""
     deadline = time.monotonic() + LEAVING_SECONDS
     yield from _unless(deadline, "nobody waits", lambda: _somebody(stack.metric("tarry_waiting_clients")))
 
@@ -159,7 +158,6 @@ def _kept(world: World) -> dict[str, Any]:
 
 
 def of_leftovers(stack: Stack, deadline: float) -> Iterator[str]:
-    """No claim, mark, count or temporary file is left."""
     yield from _unless(deadline, "nothing is in hand", lambda: leftovers.marks(stack.state))
     yield from _unless(deadline, "nothing is counted as under way", lambda: leftovers.counts(stack.state))
     files = partial(leftovers.temporary_files, stack.data, stack.runtime)

@@ -22,7 +22,6 @@ BODIES = ("body", "proxy")
 
 
 def marks(state: "redis.Redis") -> list[str]:
-    """Claims, jobs, leases and places in queues."""
     return [f"{key!r}" for name in MARKS for key in state.scan_iter(name)]
 
 
@@ -35,7 +34,6 @@ def counts(state: "redis.Redis") -> list[str]:
 
 
 def temporary_files(data: Path, runtime: Path) -> list[str]:
-    """The temporary files of the site, and those of its nginx."""
     of_site = [path for name in TEMPORARY for path in data.rglob(name)]
     of_nginx = [path for name in BODIES for path in (runtime / "nginx" / name).rglob("*") if not path.is_dir()]
     return [str(path) for path in (*of_site, *of_nginx)]

@@ -71,7 +71,6 @@ def can_compile() -> bool:
 
 @contextmanager
 def running(data: Path, folder: Path, host: str, address: str) -> Iterator[Means]:
-    """All means of this machine, for a site with its data there."""
     with _small_disk(data) as disk, _own_names(folder, host, address) as names, _own_clock(folder) as clock:
         yield Means(disk, names, clock)
 
@@ -111,7 +110,6 @@ def _own_names(folder: Path, host: str, address: str) -> Iterator[Names | None]:
 
 @contextmanager
 def _own_clock(folder: Path) -> Iterator[Clock | None]:
-    """A clock for all that is started with its environment."""
     if not can_compile():
         yield None
         return

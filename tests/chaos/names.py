@@ -26,7 +26,6 @@ class Names:
     _socket: socket.socket = field(default_factory=lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
 
     def start(self) -> None:
-        """Raises OSError where the port is not given to us."""
         self._socket.bind((ADDRESS, PORT))
         threading.Thread(target=self._serve, name="names", daemon=True).start()
 
@@ -35,7 +34,6 @@ class Names:
 
     @property
     def configuration(self) -> str:
-        """The configuration that makes a system ask it, as resolv.conf."""
         return f"nameserver {ADDRESS}\noptions timeout:1 attempts:2\n"
 
     def _serve(self) -> None:
@@ -60,7 +58,6 @@ def answer(question: bytes, host: str, address: str) -> bytes:
 
 
 def _name(question: bytes) -> tuple[str, int]:
-    """The name that is asked for, in lower case, and where it ends."""
     labels, at = [], 12
     while length := question[at]:
         labels.append(question[at + 1 : at + 1 + length].decode("ascii").lower())
@@ -69,5 +66,4 @@ def _name(question: bytes) -> tuple[str, int]:
 
 
 def _record(address: str) -> bytes:
-    """An uncacheable answer, for the name of the question."""
     return b"\xc0\x0c" + struct.pack(">HHIH", TYPE_A, 1, 0, 4) + socket.inet_aton(address)

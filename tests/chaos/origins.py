@@ -68,13 +68,11 @@ class Origin:
         self._open.close()
 
     def edit(self, path: str) -> int:
-        """A feed has changed: the number of its edition."""
         with self._lock:
             self.editions[path] = self.editions.get(path, 0) + 1
             return self.editions[path]
 
     def note(self, path: str) -> None:
-        """It is asked for that."""
         if path.startswith(FEEDS):
             with self._lock:
                 self.asked.setdefault(path, []).append(time.monotonic())

@@ -76,7 +76,6 @@ class Prewarming:
 
 
 def of_output(said: str, *, ended_itself: bool = False) -> Iterator[str]:
-    """Yields the violations in the whole output of a run."""
     if ended_itself:
         yield f"pre-warming ended by itself: {said[-SHOWN:]}"
     elif not sum(int(number.replace(",", "")) for number in _PREPARED.findall(said)):

@@ -49,7 +49,6 @@ class Promises:
         return len(found) == entries and all(0 <= edition <= origin.editions.get(path, 0) for path, edition in found)
 
     def see(self, found: Iterable[tuple[str, int]]) -> None:
-        """A page has these editions of feeds."""
         for one in found:
             self.shown.setdefault(one, time.monotonic())
 

@@ -58,7 +58,6 @@ class Questions:
         yield Kind("list of URLs", 0.5, self._list)
 
     def _line_tile(self) -> bytes:
-        """A tile of the line that no other client asks for."""
         answer = requests.get(self.base_url + line_tile(-1), timeout=PATIENCE_SECONDS)
         answer.raise_for_status()
         return answer.content

@@ -97,7 +97,6 @@ def _is_locked(database: Path) -> bool:
 
 @contextmanager
 def _full(world: World) -> Iterator[Seen]:
-    """No byte more fits on the disk that has the site's data."""
     ballast = world.stack.data / "ballast"
     try:
         with ballast.open("wb", buffering=0) as file:
@@ -153,7 +152,6 @@ def _expired(world: World) -> Iterator[Seen]:
 
 
 def _objections(certificates: Certificates, origin: Origin) -> list[str]:
-    """The fault of the certificate that a client is shown."""
     context = ssl.create_default_context(cafile=certificates.trusted)
     try:
         with context.wrap_socket(_connected(origin), server_hostname=origin.host):

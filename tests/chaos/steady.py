@@ -30,8 +30,6 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
 
 
 class End(StrEnum):
-    """The end of a visit."""
-
     RIGHT = "right"
     WRONG = "wrong"  # 2xx with other bytes than there are
     REFUSED = "refused"  # 502, 503 or 504 that says when to come again
@@ -87,7 +85,6 @@ class Record:
 
     @property
     def is_bad(self) -> bool:
-        """Tells whether the client did not get its content."""
         return self.end is not End.RIGHT
 
 
@@ -190,7 +187,6 @@ class Steady:
             self._under_way.remove(began)
 
     async def _end(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> tuple[End, str]:
-        """Its end, and the answer when it was not right."""
         try:
             return await self._follow(question, session, way), way.said
         except TimeoutError:
@@ -223,8 +219,6 @@ class Steady:
 
 @dataclass(slots=True)
 class _Way:
-    """The answers to one visit so far."""
-
     statuses: list[int] = field(default_factory=list)
     asked: float = 0.0
     said: str = ""
@@ -255,7 +249,6 @@ def target_of(location: str, url: URL) -> URL | None:
 
 
 def judged(status: int, retry_after: str, body: bytes, question: Question) -> End:
-    """The value of the last answer of a visit."""
     if status in (200, 202):
         return End.RIGHT if _is_right(body, question) else End.WRONG
     if status in HONEST and retry_after.isascii() and retry_after.isdigit() and int(retry_after) >= 1:

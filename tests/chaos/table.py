@@ -34,7 +34,6 @@ def _row(one: Suffered, records: Sequence[Record]) -> str:
 
 
 def bad_ends(suffered: Sequence[Suffered], records: Sequence[Record]) -> list[str]:
-    """The failures during each fault, with their number: the end, the kind of question, the answer."""
     return [line for one in suffered if not one.skipped for line in _bad_ends(one, during(one, records))]
 
 

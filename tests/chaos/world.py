@@ -54,8 +54,6 @@ renewals.scan_subscriptions(datetime.now(UTC))
 
 @dataclass(slots=True)
 class World:
-    """The site under its steady client, its origins and its cloud, and its promises."""
-
     stack: Stack
     origins: Mapping[str, Origin]
     cloud: Cloud
@@ -102,7 +100,6 @@ def running(stack: Stack, folder: Path, means: Means, *, colds: int) -> Iterator
 
 
 def _files(origins: Mapping[str, Origin], colds: int, named: str) -> dict[str, list[str]]:
-    """URLs of files by their origin."""
     files = {
         name: [f"{origins[name].url}/files/{name}/{number}" for number in range(colds)]
         for name in ("well", "leaving", "sealed")
@@ -159,7 +156,6 @@ def _list_of_feeds(folder: Path, origin: Origin) -> Path:
 
 
 def paths() -> list[str]:
-    """The paths of the feeds."""
     return [f"/feeds/{number}" for number in range(FEEDS)]
 
 

@@ -53,8 +53,6 @@ HOSTS = (f"test-{number}.tarry.example" for number in itertools.count())
 
 
 class RunningFront:
-    """nginx between a test and its two origins."""
-
     def __init__(self, front: FrontConfig) -> None:
         self.front = front
         self.host = next(HOSTS)
@@ -140,7 +138,6 @@ def front_folder() -> Iterator[Path]:
 
 
 def front_values(root: Path) -> FrontConfig:
-    """The values of the site's configuration, in directories of its own."""
     data, runtime = DataDirectory(root / "data"), RuntimeDirectory(root / "run")
     preflight.make_directories(data, runtime)
     return FrontConfig(
@@ -221,5 +218,4 @@ def start(_shared_fronts: Start) -> Start:
 
 @pytest.fixture
 def site(start: Start) -> RunningFront:
-    """The front as it is by default."""
     return start()

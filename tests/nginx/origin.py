@@ -29,8 +29,6 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it reached the origin."""
-
     method: str
     target: str
     headers: dict[str, str]

@@ -23,7 +23,6 @@ SESSION = "csrftoken=a; sessionid=kp4v2n"
 
 
 def post(site: RunningFront, target: str, size: int, **headers: str) -> int:
-    """Sends a body of this size, and returns the status."""
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     return requests.post(
         f"http://localhost:{site.port}{target}", data=b"x" * size, headers=fields, timeout=10

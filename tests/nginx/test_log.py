@@ -19,7 +19,6 @@ WAIT = "/retry_after?key=a"
 
 @pytest.fixture
 def impatient(start: Start, monkeypatch: pytest.MonkeyPatch) -> RunningFront:
-    """A front that waits a second for either instance."""
     monkeypatch.setattr(nginx_config, "MAIN_TIMEOUT_SECONDS", 1)
     return start(proxy_timeout_seconds=1)
 

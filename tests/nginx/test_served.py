@@ -36,7 +36,6 @@ def address(digest: str) -> str:
 
 @pytest.fixture
 def site(start: Start) -> RunningFront:
-    """A front with such a folder, whose main has nothing."""
     log, served = Path("logs/traffic.log"), Path("blobs/served")
     running = start(served=served, hot_seconds=HOT_SECONDS, traffic_log=log, counted=("/resources/",))
     running.main.answer = lambda _: Answer(404, {"Cache-Control": "no-store"})

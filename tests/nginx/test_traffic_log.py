@@ -24,13 +24,11 @@ READ: dict[str, Any] = {"traffic_log": LOG, "counted": ("/tiles/", "/feeds/"), "
 
 @pytest.fixture
 def site(start: Start) -> RunningFront:
-    """The front with a log of requests below /tiles/."""
     return start(**COUNTED)
 
 
 @pytest.fixture
 def own_site(launch: Start) -> RunningFront:
-    """The same for this test alone, which puts the log aside."""
     return launch(**COUNTED)
 
 

@@ -27,7 +27,6 @@ def begun(work: Work, *, refresh: bool = False) -> claim_state.ClaimBegun:
 
 
 def started(work: Work, token: int, nonce: str | None = None) -> object:
-    """STARTED, SKIPPED or 0."""
     return stores.execute_call(claims.start_call(work.key, token, nonce or uuid4().hex))
 
 
@@ -43,7 +42,6 @@ def running(work: Work, nonce: str | None = None) -> int:
 
 
 def failure(work: Work) -> claim_state.WorkFailed:
-    """The failure record of the work, in force."""
     found = look(work)
     assert isinstance(found, claim_state.WorkFailed)
     return found
@@ -70,7 +68,6 @@ def make_due(servers: RedisServers, work: Work) -> None:
 
 
 def queued(servers: RedisServers, lane: str) -> set[str]:
-    """The works that wait in the lane."""
     return {str(key, "utf-8") for key in servers.state.client.zrange(claims.queued_key(lane), 0, -1)}  # type: ignore[arg-type]
 
 

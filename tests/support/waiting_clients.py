@@ -20,7 +20,6 @@ BACK = "/tiles/a.png"
 
 
 def begin(work: Work) -> int:
-    """Claims the work; its token."""
     return begun(work).token
 
 

@@ -21,7 +21,6 @@ INTERFACES = {
 
 
 def read_docstrings() -> dict[str, str]:
-    """The docstring of each module and package, by its name."""
     files = [path for app in ("project", "retry", "resources", "feeds") for path in (BASE_DIR / app).rglob("*.py")]
     names = {path: path.relative_to(BASE_DIR).with_suffix("").as_posix().replace("/", ".") for path in files}
     found = {path: re.match(r'"""(.*?)"""', path.read_text(), re.DOTALL) for path in files}

@@ -20,13 +20,11 @@ _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 
 
 def links(page: Path) -> list[str]:
-    """The relative links of a page."""
     found = _LINK.findall(page.read_text())
     return [link for link in found if "://" not in link and not link.startswith("mailto:")]
 
 
 def anchors(page: Path) -> set[str]:
-    """The names under which a page's headings are linked to."""
     headings = _HEADING.findall(page.read_text())
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -49,7 +49,6 @@ def clients_of(source: str) -> Iterator[str]:
 
 
 def _clients(names: Iterable[str]) -> set[str]:
-    """The clients that these are, or are parts of."""
     return {client for name in names for client in CLIENTS if f"{name}.".startswith(f"{client}.")}
 
 

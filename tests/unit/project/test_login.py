@@ -35,7 +35,6 @@ def full_state(redis_servers: RedisServers) -> Iterator[RedisServers]:
 
 
 def sign_in(client: Client, password: str, address: str = "192.0.2.1", username: str = "owner") -> Any:
-    """Signs in as through nginx."""
     named = {"username": username, "password": password}
     return client.post("/admin/login/?next=/admin/", named, REMOTE_ADDR="", HTTP_X_REAL_IP=address)
 

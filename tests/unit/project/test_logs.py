@@ -33,7 +33,6 @@ def _no_scans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """The lines of the log as they are written."""
     written = [JsonFormatter().format(record) for record in caplog.records]
     assert TOKEN not in "".join(written)
     return [json.loads(line) for line in written]

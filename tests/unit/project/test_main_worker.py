@@ -37,7 +37,6 @@ def request(since: str | None, method: str = "GET", *, more: str = "") -> bytes:
 
 
 def answer(pair: Pair, sent: bytes) -> tuple[str, dict[str, str], bytes]:
-    """The status, fields and body of the refusal."""
     front, main = pair
     front.sendall(sent)
     assert main_worker.refuse_late(main, NOW)
@@ -200,7 +199,6 @@ def listening(tmp_path: Path) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def born(listening: socket.socket) -> Iterator[Callable[[int], SucceededWorker]]:
-    """Workers of that age."""
     with ExitStack() as ends:
 
         def make(age: int) -> SucceededWorker:
@@ -223,7 +221,6 @@ def first(born: Callable[[int], SucceededWorker]) -> SucceededWorker:
 
 
 def told_to_end(worker: SucceededWorker) -> bool:
-    """Tells whether it ends then."""
     worker.handle_exit(15, None)
     worker.notify()
     return not worker.alive

@@ -80,7 +80,6 @@ def _words(name: str) -> str:
 
 
 def names_of_the_admin(resolver: Any = None, namespace: str = "") -> Iterator[str]:
-    """The names of all its pages."""
     for each in (resolver or get_resolver()).url_patterns:
         if isinstance(each, URLResolver):
             yield from names_of_the_admin(each, each.namespace or namespace)

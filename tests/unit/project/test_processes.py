@@ -33,7 +33,6 @@ def queues(plan: ProcessPlan) -> list[str]:
 
 
 def parsed(plan: ProcessPlan) -> RawConfigParser:
-    """supervisord's configuration."""
     parser = RawConfigParser()
     text = processes.supervisord_configuration(list_processes(plan), logs=Path("/logs"), runtime=Path("/run"), user="")
     parser.read_string(text)

@@ -64,7 +64,6 @@ def commands(data: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def refusal() -> str:
-    """The reason of a run that does not start, in one line."""
     with pytest.raises(SystemExit, match=r"\ATarry cannot start: ") as ended:
         run.main()
     return str(ended.value)
@@ -141,8 +140,6 @@ def test_samples_may_be_asked_for_only_where_the_front_serves_them(
 
 
 class Site:
-    """A site with one static file, and how often it collected."""
-
     def __init__(self, root: Path) -> None:
         self.source, self.target, self.note = root / "source" / "page.css", root / "static", root / "note"
         self.source.parent.mkdir()

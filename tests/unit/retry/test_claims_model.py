@@ -29,8 +29,6 @@ UP = {"paint.refresh": "paint.now", "paint.warm": "paint.refresh"}
 
 @dataclass(slots=True)
 class Claim:
-    """The model's record of one claim."""
-
     token: int
     lane: str
     running: bool = False

@@ -48,7 +48,6 @@ def store(*, fresh: float = 60, stale: float = 600, client: float | None = None,
 
 
 def store_until(seconds_left: float) -> None:
-    """Stores content with so much left of a minute."""
     store(stale=0)
     stores.fast_client("cache").pexpire(contents.content_name(KEY), int(seconds_left * 1000))
 

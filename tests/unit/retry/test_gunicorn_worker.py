@@ -24,8 +24,6 @@ async def app(*_: object) -> None:
 
 
 def ends(server: ReleasingServer, ticks: int = 1) -> bool:
-    """Tells whether the server ends within as many ticks."""
-
     async def pass_time() -> bool:
         return any([await server.on_tick(1) for _ in range(ticks)])
 
