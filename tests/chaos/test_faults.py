@@ -11,7 +11,7 @@ import pytest
 
 from ..support.processes import PROCESSES
 from ..support.stack import eventually
-from . import faults, floods, resource_faults
+from . import faults, resource_faults
 from .faults import CHILDREN, Seen
 
 TITLES = ("nginx: worker process", "nginx: cache manager process")
@@ -95,20 +95,6 @@ def test_a_store_that_had_nothing_has_lost_nothing(lost: int) -> None:
     with flush.holding(_any(stack=_any(cache=store))) as seen:
         pass
     assert _is_seen(seen) is bool(lost)
-
-
-@pytest.mark.parametrize(("asked", "is_seen"), [(8000, True), (7900, False)])
-def test_a_flood_is_no_flood_below_eight_times_the_load(
-    asked: int, is_seen: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter([100.0, 110.0])
-    monkeypatch.setattr(floods, "time", _any(monotonic=lambda: next(clock)))
-    client = _any(begun=500, per_second=100, factor=1)
-    with floods.floods()[0].holding(_any(client=client)) as seen:
-        assert client.factor == floods.MANY
-        client.begun += asked
-    assert client.factor == 1
-    assert _is_seen(seen) is is_seen
 
 
 def _is_seen(seen: Seen) -> bool:

@@ -14,7 +14,7 @@ from ..support.stack import eventually
 from . import lateness, leftovers
 from .faults import pauses
 from .invariants import FORGETTING, of_answers, settled_by
-from .origins import HEAVY, HEAVY_BYTES, Origin, file_at
+from .origins import HEAVY, HEAVY_BYTES, file_at
 from .promises import Promises
 from .resource_faults import of_stores
 from .schedule import Suffered
@@ -114,13 +114,6 @@ def test_what_state_has_forgotten_has_more_time_to_be_found_again() -> None:
     assert settled_by(100, [stopped("fetch", 90)]) == 190
     assert settled_by(100, [Suffered(forgetting, 80, 80, 85, 87)]) == 230
     assert settled_by(100, [Suffered(forgetting, skipped="no time was left")]) == 190
-
-
-def test_an_origin_keeps_when_feeds_were_asked_for_and_nothing_else() -> None:
-    origin = Origin("127.0.0.1")
-    for path in (FEED, "/files/well/1", FEED):
-        origin.note(path)
-    assert [(path, len(times)) for path, times in origin.asked.items()] == [(FEED, 2)]
 
 
 def test_heavy_files_are_above_what_fetchers_keep_in_memory(settings: Settings) -> None:

@@ -1,15 +1,12 @@
 """The judge of the chaos run: the results that it passes, and those that it does not."""
 
 import re
-import socket
-import struct
 from dataclasses import replace
 
 import pytest
 
 from project.paths import BASE_DIR
 
-from . import names
 from .faults import Fault, kills
 from .invariants import of_answers, of_recoveries
 from .origins import Origin
@@ -101,16 +98,6 @@ def test_the_client_asks_as_much_as_is_written(monkeypatch: pytest.MonkeyPatch) 
     written = re.search(r"asks about (\d+) questions a second", (BASE_DIR / "docs" / "reliability.md").read_text())
     assert written
     assert abs(sum(kind.per_second for kind in kinds) - int(written[1])) <= 0.5
-
-
-@pytest.mark.parametrize(("name", "found"), [("a.files.example", True), ("FILES.example", True), ("b.example", False)])
-def test_names_below_the_host_have_its_address_and_others_do_not_exist(name: str, found: bool) -> None:
-    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
-    question = b"id" + struct.pack(">HHHHH", 0x100, 1, 0, 0, 0) + labels + struct.pack(">HH", 1, 1)
-    answer = names.answer(question, "files.example", "127.9.0.4")
-    assert answer[:2] == b"id"
-    assert (answer[3] & 15, answer[7]) == ((0, 1) if found else (3, 0))
-    assert answer.endswith(socket.inet_aton("127.9.0.4")) is found
 
 
 PASS = "1,024 pieces prepared (8,192 tiles), 3 fresh already, 0 by others, 0 failed; 900 tiles in the hot cache"

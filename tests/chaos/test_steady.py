@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from threading import Event
 
 import pytest
-from yarl import URL
 
 from ..support.server import Handler, serving
 from ..support.stack import eventually
-from .steady import End, Kind, Question, Steady, target_of
+from .steady import End, Kind, Question, Steady
 
 OFTEN = 50
 """Questions a second."""
@@ -74,15 +73,3 @@ def test_a_client_that_dies_says_what_of(site: str) -> None:
     with Steady(site, [Kind("none", OFTEN, question)]) as client:
         eventually(lambda: client.died, SECONDS, "it has died")
     assert "no question 0" in client.died
-
-
-@pytest.mark.parametrize(
-    ("location", "target"),
-    [
-        *(("/a%2Fb?c=%2F", "http://site/a%2Fb?c=%2F"), ("https://other/", "https://other/")),
-        *((nowhere, None) for nowhere in ("", "http://[nonsense/", "ftp://site/")),
-    ],
-)
-def test_a_redirect_leads_somewhere_or_nowhere(location: str, target: str | None) -> None:
-    found = target_of(location, URL("http://site/x"))
-    assert (found and str(found)) == target

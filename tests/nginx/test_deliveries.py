@@ -9,7 +9,7 @@ from project.nginx_config import WaitingSite
 
 from ..support.stack import eventually
 from .conftest import Reply, RunningFront, Start
-from .origin import HOT, PRIVATE, Answer, Asked
+from .origin import HOT, Answer, Asked
 
 TICKET = "redirect=/a%3Fb%26c&retry_after=1.5&sig=1.a-b_c"
 CONTENT = Answer(headers={**HOT, "ETag": '"x"', "Accept-Ranges": "bytes", "Content-Type": "image/png"}, body=b"content")
@@ -162,23 +162,6 @@ def test_methods_and_conditions_come_through(request: pytest.FixtureRequest, del
         assert _shown(site.get(address, Range="bytes=1-3")) == (206, b"ont")
         assert _shown(site.get(address, If_None_Match='"x"')) == (304, b"")
         assert _shown(site.get(address, If_None_Match='"y"')) == (200, b"content")
-
-
-@pytest.mark.parametrize("status", [302, 404, 502, 503])
-def test_what_is_no_content_comes_through_as_itself(internal: RunningFront, status: int) -> None:
-    said = {**PRIVATE, "Location": "/retry_after?x", "Retry-After": "7"}
-    internal.main.answer = lambda asked: (
-        hand_over(asked) if asked.headers["x-front"] == "asked" else Answer(status, said, b"no")
-    )
-    answer = internal.get("/tiles/a")
-    assert (answer.status, answer.body, answer.headers["Retry-After"]) == (status, b"no", "7")
-    assert answer.headers["Location"].endswith("/retry_after?x")
-
-
-def test_without_the_waiting_instance_the_answer_is_a_503(internal: RunningFront) -> None:
-    internal.retry.close()
-    answer = internal.get("/tiles/a")
-    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
 
 @pytest.mark.parametrize("target", OUTSIDE)

@@ -16,14 +16,6 @@ from .conftest import RunningFront, Start
 from .origin import HOT, Answer
 
 
-def test_public_content_is_answered_without_the_origin(site: RunningFront) -> None:
-    first, second = site.get("/tiles/a/1/0/0.png"), site.get("/tiles/a/1/0/0.png")
-    assert (first.cached, second.cached) == (False, True)
-    assert second.headers["Server-Timing"] == "front;desc=HIT"
-    assert second.body == first.body
-    assert len(site.main.asked) == 1
-
-
 @pytest.mark.parametrize("status", [200, 302])
 @pytest.mark.parametrize("control", [None, "no-store", "max-age=60", "private, max-age=60"])
 def test_what_does_not_say_public_is_not_kept(site: RunningFront, control: str | None, status: int) -> None:
@@ -58,11 +50,6 @@ def test_refusals_from_the_cache_say_that_they_are(site: RunningFront, status: i
     assert refusal.headers["Server-Timing"] == "front;desc=HIT"
 
 
-def test_the_waiting_instances_socket_fills_the_entry_that_clients_get(site: RunningFront) -> None:
-    site.get_by_socket("/tiles/a")
-    assert site.get("/tiles/a", host=site.host.upper()).cached
-
-
 def test_no_worker_holds_on_to_an_entry_that_was_replaced(start: Start) -> None:
     site = start(small=False)
     kept = {"Cache-Control": "public, s-maxage=1, stale-while-revalidate=30"}
@@ -72,14 +59,6 @@ def test_no_worker_holds_on_to_an_entry_that_was_replaced(start: Start) -> None:
     site.main.answer = lambda _: Answer(headers={**HOT, "X-Refreshed": "yes"}, body=b"new")
     eventually(lambda: site.get("/tiles/a").body == b"new", 5, "it is replaced")
     assert {site.get("/tiles/a").body for _ in range(20)} == {b"new"}
-
-
-def test_a_missing_tile_displaces_the_entry(site: RunningFront) -> None:
-    site.main.answer = lambda _: Answer(headers={"Cache-Control": "public, s-maxage=1, stale-while-revalidate=1"})
-    site.get("/tiles/a")
-    site.main.answer = lambda _: Answer(404, {"Cache-Control": "public, max-age=1"})
-    eventually(lambda: site.get("/tiles/a").status == 404, 5, "it is displaced")
-    assert site.get("/tiles/a").status == 404
 
 
 def test_cookies_reach_the_admin_only(site: RunningFront) -> None:

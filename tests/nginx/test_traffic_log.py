@@ -126,7 +126,7 @@ def test_readers_are_other_numbers_at_another_site(start: Start) -> None:
 
 def test_a_request_of_the_waiting_instance_has_no_line(site: RunningFront) -> None:
     site.get_by_socket(TILE)
-    site.get(TILE)
+    site.get(TILE, site.host.upper())
     assert [cache_status for _, _, cache_status, *_ in logged(site, 1)] == [b"HIT"]
 
 

@@ -60,21 +60,12 @@ def test_all_that_is_fetched_goes_by_the_guarded_client() -> None:
 
 def test_a_client_is_found_however_it_is_imported() -> None:
     for line in (
-        "import requests",
-        "from urllib import request",
-        "from urllib.request import urlopen",
-        "import socket",
-        "import os, ssl",
-        "import django.core.mail.backends.smtp",
-        "from django.core import mail",
-        "from django.core.mail import send_mail",
-        "from xmlrpc.client import ServerProxy",
-        "from xmlrpc import (\n    client,\n)",
-        "from boto3.session import Session",
-        "from botocore.session import get_session",
-        "import asyncio\nasyncio.open_connection('a', 80)",
-        "from asyncio import open_connection as connect",
-        "await loop.create_connection(Protocol, 'a', 80)",
+        *("import requests", "import socket", "import os, ssl", "import django.core.mail.backends.smtp"),
+        *("from urllib import request", "from urllib.request import urlopen", "from xmlrpc.client import ServerProxy"),
+        *("from django.core import mail", "from django.core.mail import send_mail"),
+        *("from boto3.session import Session", "from botocore.session import get_session"),
+        *("from xmlrpc import (\n    client,\n)", "from asyncio import open_connection as connect"),
+        *("import asyncio\nasyncio.open_connection('a', 80)", "await loop.create_connection(Protocol, 'a', 80)"),
         "connect = loop.sock_connect",
     ):
         assert list(clients_of(line)), line

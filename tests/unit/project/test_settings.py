@@ -11,7 +11,6 @@ from unittest.mock import patch
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from project import settings
 from project.environment import broker_url, storage_from
 from project.paths import BASE_DIR
 
@@ -54,13 +53,6 @@ def test_the_environment_is_read_in_one_place() -> None:
 )
 def test_the_broker_is_the_state_server(redis_url: str, expected: str) -> None:
     assert broker_url(redis_url) == expected
-
-
-def test_web_processes_wait_for_the_broker_as_long_as_for_any_redis() -> None:
-    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
-    waits = options["socket_timeout"], options["socket_connect_timeout"], settings.CELERY_BROKER_CONNECTION_TIMEOUT
-    assert waits == (settings.RETRY_REDIS_TIMEOUT,) * 3
-    assert settings.RETRY_REDIS_TIMEOUT == float(os.environ["RETRY_REDIS_TIMEOUT"]) != 0.3
 
 
 def test_files_are_stored_where_the_url_says() -> None:

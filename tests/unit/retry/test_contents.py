@@ -7,7 +7,6 @@ import pytest
 
 from retry import contents, stores
 from retry.contents import Content, Prepared
-from retry.errors import PreparationError
 from tests.conftest import RedisServers
 
 pytestmark = pytest.mark.usefixtures("servers")
@@ -67,12 +66,6 @@ def test_shared_bodies_are_stored_by_their_digest_only(servers: RedisServers) ->
     write(prepared(b"the empty tile" * 100), 1)
     assert servers.cache.client.hget("retry:content:k", "body") == b""
     assert read().body == b"the empty tile" * 100
-
-
-@pytest.mark.parametrize("fresh", [float("nan"), float("-inf"), -1])
-def test_an_impossible_freshness_is_a_failed_preparation(fresh: float) -> None:
-    with pytest.raises(PreparationError):
-        contents.store_call("k", prepared(fresh=fresh), 1, STORED, 0)
 
 
 def test_early_refresh_gets_likelier_towards_the_expiry_and_with_the_cost() -> None:

@@ -51,10 +51,3 @@ def test_without_content_the_state_of_the_work_decides_and_stale_content_is_alwa
 def test_only_content_that_came_in_between_ends_the_claim(seen: Content | None, action: HandOver | TakeBack) -> None:
     found = LookResult(FRESH, ClaimBegun(7, 2))
     assert decide_answer(found, 0, seen) == (Serve(FRESH, stale=False, why="hit"), action)
-
-
-def test_content_of_an_older_version_is_served_as_stale() -> None:
-    answer, action = decide_answer(LookResult(FRESH, ClaimBegun(7, 2)), 1, FRESH)
-    assert isinstance(answer, Serve)
-    assert answer.stale
-    assert action == HandOver(7, ours=True)

@@ -51,11 +51,8 @@ def test_an_orphan_serves_until_its_successor_listens_or_none_has_come(socket_fi
         socket_file.unlink()
         socket_file.touch()
     assert ends(server)
-
-
-def test_an_orphan_leaves_its_port_to_its_successor() -> None:
-    server = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[("127.0.0.1", 8001)])
-    assert ends(server)
+    on_a_port = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[("127.0.0.1", 8001)])
+    assert ends(on_a_port)  # which it leaves to its successor
 
 
 def test_nothing_is_logged_of_requests_whose_addresses_hold_tickets() -> None:

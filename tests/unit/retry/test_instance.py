@@ -35,29 +35,18 @@ async def test_when_the_time_is_up_the_client_comes_again_with_the_next_hop_in_e
     assert (ticket.hop, ticket.redirect, ticket.work_key) == (2, BACK, work.key)
 
 
+@pytest.mark.parametrize("fetch_mode", ["cors", "navigate"])
 @played
-async def test_the_last_hop_ends_in_503_while_the_work_goes_on(
-    instance: WaitingInstance, work: Work, settings: Settings
+async def test_the_last_hop_ends_in_503_or_the_waiting_page_while_the_work_goes_on(
+    instance: WaitingInstance, work: Work, settings: Settings, fetch_mode: str
 ) -> None:
     settings.DEFAULT_RETRY_TIMEOUT = 0.1
     begin(work)
-    reply = await answered(instance, asked(work, hop=2))
-    assert reply.status == 503
+    reply = await answered(instance, asked(work, hop=2, fetch_mode=fetch_mode))
+    assert (reply.status, reply.headers["Cache-Control"]) == (503, "no-store")
     assert int(reply.headers["Retry-After"]) >= 1
-    assert reply.headers["Cache-Control"] == "no-store"
-    assert json.loads(reply.body)["status"] == 503
+    assert BACK.encode() in reply.body if fetch_mode == "navigate" else json.loads(reply.body)["status"] == 503
     assert isinstance(look(work), claim_state.ClaimTaken)
-
-
-@played
-async def test_a_navigation_that_waited_in_vain_gets_the_waiting_page(
-    instance: WaitingInstance, work: Work, settings: Settings
-) -> None:
-    settings.DEFAULT_RETRY_TIMEOUT = 0.1
-    begin(work)
-    reply = await answered(instance, asked(work, hop=2, fetch_mode="navigate"))
-    assert reply.status == 503
-    assert BACK.encode() in reply.body
 
 
 @pytest.mark.parametrize("late", [{"hop": 3}, {"wait": -1}], ids=["past its hops", "past its own time"])
@@ -87,14 +76,6 @@ async def test_malformed_tickets_are_refused_at_once(instance: WaitingInstance, 
     reply = await clock.within(0.5, answered(instance, ClientRequest("GET", query, "testserver")))
     assert reply.status == 400
     assert reply.headers["Content-Type"] == "application/problem+json"
-
-
-@played
-async def test_methods_and_preflights(instance: WaitingInstance) -> None:
-    posted = await answered(instance, ClientRequest("POST", b"", "testserver"))
-    preflight = await answered(instance, ClientRequest("OPTIONS", b"", "testserver"))
-    assert (posted.status, preflight.status) == (405, 204)
-    assert preflight.headers["Access-Control-Allow-Origin"] == "*"
 
 
 async def answers(coroutines: Sequence[Awaitable[ClientReply]]) -> list[int]:

@@ -25,7 +25,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("servers")
 def test_a_registered_script_runs_with_the_parts_it_needs_in_their_order(folder: Path) -> None:
+    of_the_protocol = "-- needs: one retry.starting\nreturn start_work('work:none', '1', 'x', {}) + one\n"
+    (folder / "two.lua").write_text(of_the_protocol)
     scripts.register_scripts(folder, "tests")
+    assert stores.execute_call(ScriptCall("state", "tests.two", [])) == 1
     assert stores.execute_call(ScriptCall("state", "tests.sum", [])) == 3
     assert stores.execute_call(ScriptCall("state", "tests.sum", [])) == 3  # by its digest
 
@@ -35,15 +38,6 @@ def test_a_namespace_keeps_scripts_of_one_name_apart(folder: Path) -> None:
     scripts.register_scripts(folder, "tests")
     assert ScriptCall("state", "look", []).by_text() == before
     assert ScriptCall("state", "tests.look", []).by_text()[1] == "return 'another look'\n"
-
-
-@pytest.mark.usefixtures("servers")
-def test_a_script_may_need_parts_of_the_protocol(folder: Path) -> None:
-    (folder / "two.lua").write_text(
-        "-- needs: one retry.starting\nreturn start_work('work:none', '1', 'x', {}) + one\n"
-    )
-    scripts.register_scripts(folder, "tests")
-    assert stores.execute_call(ScriptCall("state", "tests.two", [])) == 1
 
 
 def test_a_script_that_needs_a_part_which_is_not_there_is_refused(folder: Path) -> None:

@@ -44,27 +44,15 @@ def body(key: str) -> bytes | None:
     return content.body if content else None
 
 
-def test_all_contents_of_the_work_are_stored_before_it_ends(work: Work) -> None:
-    prepare(work.key, begin(work), lambda: {"a": TILE, "b": TILE})
-    assert (body("a"), body("b")) == (b"tile", b"tile")
-    assert look(work) == claim_state.WorkDone("stored", ANY)
-
-
-def test_a_second_copy_of_the_work_does_nothing(work: Work) -> None:
-    token = begin(work)
-    prepare(work.key, token, lambda: {"a": TILE})
-    prepare(work.key, token, lambda: {"a": Prepared(b"second", "image/png", 60, 600)})
-    assert body("a") == b"tile"
-
-
 @pytest.mark.parametrize(
     ("preparer", "expected"),
     [
         (Mock(side_effect=PreparationError("No such tile.", status=404, retry_seconds=9)), (404, "No such tile.", 9)),
         (Mock(side_effect=ZeroDivisionError("secret")), (502, "The preparation failed.", 1.5)),
         (lambda: {"a": replace(TILE, fresh_seconds=math.nan)}, (502, IMPOSSIBLE_FRESHNESS, 1.5)),
+        (lambda: {"a": replace(TILE, fresh_seconds=-1)}, (502, IMPOSSIBLE_FRESHNESS, 1.5)),
     ],
-    ids=["the preparer's own word", "an unforeseen error, without the inside", "an impossible freshness"],
+    ids=["the preparer's own word", "an unforeseen error, without the inside", "no number", "negative freshness"],
 )
 def test_a_preparation_that_fails_leaves_a_failure_record(
     work: Work, preparer: worker.Preparer, expected: tuple[int, str, float]
@@ -73,11 +61,14 @@ def test_a_preparation_that_fails_leaves_a_failure_record(
     assert astuple(failure(work)) == (*expected[:2], pytest.approx(expected[2], abs=0.6))
 
 
-def test_all_contents_are_stored_by_a_server_that_has_forgotten_the_script(work: Work, servers: RedisServers) -> None:
+def test_all_contents_of_the_work_are_stored_also_by_a_server_that_has_forgotten_the_script(
+    work: Work, servers: RedisServers
+) -> None:
     token = begin(work)
     servers.cache.client.script_flush()
     prepare(work.key, token, lambda: {str(number): TILE for number in range(64)})
     assert {body(str(number)) for number in range(64)} == {b"tile"}
+    assert look(work) == claim_state.WorkDone("stored", ANY)
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["one content of them", "a full store"])
