@@ -44,10 +44,7 @@ REQUEST_FAILED = "Error handling request"
 
 logconfig_dict = {
     **settings.LOGGING,
-    "loggers": {
-        **settings.LOGGING["loggers"],
-        "gunicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
-    },
+    "loggers": {**settings.LOGGING["loggers"], "gunicorn.error": {"handlers": [], "level": "INFO", "propagate": True}},
 }
 
 

@@ -1,9 +1,8 @@
 """The admin's sign-in: Django's own, behind a limit on the passwords that may be tried.
 
-Attempts are counted in `state`, in each ten minutes of the clock, by network, and by account over all networks,
-so that many networks cannot share the guessing. A browser that has signed in to the account before has a count
-of its own: a stranger's guesses do not lock out the owner. (OWASP, "Slow Down Online Guessing Attacks with
-Device Cookies".)
+Attempts are counted in `state`, in each ten minutes of the clock, by network, and by account over all networks, so
+that many networks cannot share the guessing. A browser that has signed in to the account before has a count of its
+own: a stranger's guesses do not lock out the owner. (OWASP, "Slow Down Online Guessing Attacks with Device Cookies".)
 
 `cache` is not used while `state` works: strangers can fill it with content until it evicts their attempts. It
 counts only while `state` is away or full. If neither accepts an attempt, nothing is counted.
@@ -49,12 +48,9 @@ class SignInAttempt:
     @property
     def measures(self) -> list[tuple[str, int]]:
         """The keys that the attempt counts for, each with its limit in a window. A limit of 0 is none."""
-        limits = [("browser", self.browser, settings.ADMIN_SIGN_INS)]
-        if not self.browser:
-            limits = [
-                ("network", self.network, settings.ADMIN_SIGN_INS),
-                ("account", self.account, settings.ADMIN_SIGN_INS_PER_ACCOUNT),
-            ]
+        most, most_of_account = settings.ADMIN_SIGN_INS, settings.ADMIN_SIGN_INS_PER_ACCOUNT
+        others = [("network", self.network, most), ("account", self.account, most_of_account)]
+        limits = [("browser", self.browser, most)] if self.browser else others
         return [(_measure_key(kind, value), most) for kind, value, most in limits if most]
 
 

@@ -1,7 +1,6 @@
 """Middleware and error pages: CSP, large bodies for the admin, 404, 500, CSRF failure; a request's origin.
 
-The CSRF check reads a whole body before it is known whether its sender is signed in: large bodies are refused
-first.
+The CSRF check reads a whole body before it is known whether its sender is signed in: large bodies are refused first.
 """
 
 import ipaddress
@@ -75,7 +74,6 @@ def is_local_request(request: HttpRequest) -> bool:
 
 
 def request_network(request: HttpRequest) -> str:
-    """The network of one client: its IPv4 address, or the /64 of its IPv6 address."""
     return headers.client_network(_request_address(request)) or LOCAL_SOCKET
 
 

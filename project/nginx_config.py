@@ -6,7 +6,7 @@ except the ones that nginx knows by itself.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -111,7 +111,6 @@ class FrontConfig:
 
 
 def write_configuration(front: FrontConfig) -> None:
-    """Writes the files, and makes the directories that nginx expects."""
     directory = front.runtime.nginx
     directory.mkdir(mode=0o700, exist_ok=True)
     for name, text in render_templates(front).items():
@@ -130,23 +129,25 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
 
 def _template_values(front: FrontConfig) -> dict[str, str]:
     runtime = front.runtime
+    same = (
+        "listen",
+        "backlog",
+        "public_scheme",
+        "retry_path",
+        "upload_max_bytes",
+        "delivery_max_bytes",
+        "hot_max_bytes",
+    )
     proxy_seconds, admin_seconds = front.proxy_timeout_seconds, front.admin_timeout_seconds
     return {
+        **{name: str(getattr(front, name)) for name in same},
+        **{name: str(limit) for name, limit in asdict(front.limits).items()},
+        **{f"{name}_socket": str(runtime.socket(name)) for name in ("main", "retry", "front")},
         "user": "user root;" if front.is_root else "",  # root's own nginx could not enter a private directory
         "runtime": str(runtime.nginx),
         "configuration": str(runtime.nginx),
         "worker_processes": "1" if front.small else "auto",
-        "files": str(front.limits.files),
-        "connections": str(front.limits.connections),
-        "kept_open": str(front.limits.kept_open),
-        "main_socket": str(runtime.socket("main")),
-        "retry_socket": str(runtime.socket("retry")),
-        "front_socket": str(runtime.socket("front")),
-        "listen": front.listen,
-        "backlog": str(front.backlog),
         "server_names": server_names(front.allowed_hosts),
-        "public_scheme": front.public_scheme,
-        "retry_path": front.retry_path,
         "waiting_listen": front.elsewhere.listen or front.listen,
         "waiting_default": _waiting_default(front),
         "waiting_host": front.elsewhere.host or '""',
@@ -164,14 +165,11 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "shutdown_timeout": f"{max(proxy_seconds, admin_seconds) + SHUTDOWN_SPARE_SECONDS:.0f}",
         "proxy_timeout": f"{proxy_seconds:.0f}",
         "admin_timeout": f"{admin_seconds:.0f}",
-        "upload_max_bytes": str(front.upload_max_bytes),
-        "delivery_max_bytes": str(front.delivery_max_bytes),
         "deliveries_per_address": str(DELIVERIES_PER_ADDRESS),
         "ports": _ports(front),
         "uploads_per_address": str(UPLOADS_PER_ADDRESS),
         "hot": _quote_path(front.data.hot),
         "hot_keys": "8m" if front.small else "32m",
-        "hot_max_bytes": str(front.hot_max_bytes),
         "static_parent": _quote_path(front.data.static.parent),
         "shelves": nginx_quote(f"{front.shelves or front.data.held}/"),
         **served_values(front.hot_seconds),

@@ -33,6 +33,7 @@ def front_config(
     data: DataDirectory, runtime: RuntimeDirectory, *, files: int, samples: str
 ) -> nginx_config.FrontConfig:
     """The values of the templates, for an nginx that may open so many files. Raises StartError."""
+    folder = environment.storage_folder(settings.STORAGES["default"])
     return nginx_config.FrontConfig(
         data=data,
         runtime=runtime,
@@ -56,10 +57,10 @@ def front_config(
         reader_salt=salted_hmac("project.run.readers", "", algorithm="sha256").hexdigest()[:32],
         elsewhere=waiting_site(),
         public_port=urlsplit(settings.PUBLIC_URL).port,
-        shelves=_shelves_folder(),
-        served=_served_folder(),
+        shelves=_shelves_folder(folder),
+        served=_served_folder(folder),
         hot_seconds=settings.HOT_SECONDS,
-        bucket=_front_bucket(),
+        bucket=None if folder else _front_bucket(),
         samples=samples,
     )
 
@@ -70,26 +71,22 @@ def waiting_site() -> WaitingSite:
     return read_waiting_site(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
 
 
-def _shelves_folder() -> Path:
+def _shelves_folder(folder: Path | None) -> Path:
     """This machine's folder of mirrored files. Raises StartError for a path that nginx' configuration cannot hold."""
-    folder = environment.storage_folder(settings.STORAGES["default"])
     shelves = folder / "mirror" if folder else Path(settings.MIRROR_HELD_DIRECTORY)
     preflight.require_plain(shelves)
     return shelves
 
 
-def _served_folder() -> Path | None:
+def _served_folder(folder: Path | None) -> Path | None:
     """The folder where main links mirrored files for nginx; None if removals do not show at once there."""
-    folder = environment.storage_folder(settings.STORAGES["default"])
     known = Path("/proc/self/mountinfo")
     if folder and is_prompt_folder(folder.resolve(), known.read_text() if known.exists() else ""):
         return folder / "served"
     return None
 
 
-def _front_bucket() -> nginx_config.FrontBucket | None:
-    if environment.storage_folder(settings.STORAGES["default"]):
-        return None
+def _front_bucket() -> nginx_config.FrontBucket:
     return nginx_config.FrontBucket(preflight.read_nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))
 
 

@@ -44,6 +44,5 @@ class RuntimeDirectory:
 
 
 def runtime_directory(data: Path) -> RuntimeDirectory:
-    """The runtime directory that belongs to a data directory and this user."""
     digest = hashlib.sha256(str(data.resolve()).encode()).hexdigest()[:12]
     return RuntimeDirectory(Path(f"/tmp/tarry-{os.getuid()}-{digest}"))  # noqa: S108  owner and mode are checked at use

@@ -47,13 +47,11 @@ class SupervisedProcess:
     command: tuple[str, ...]
     priority: int
     environment: Mapping[str, str] = field(default_factory=dict)
-    stop_signal: str = "TERM"
     stop_wait_seconds: int = 10
     group: str = "site"
 
 
 def list_processes(plan: ProcessPlan) -> list[SupervisedProcess]:
-    """All processes of the plan, in the order of their start."""
     return [
         *_redis_servers(plan),
         *_instances(plan),
@@ -143,25 +141,19 @@ def supervisord_configuration(processes: Sequence[SupervisedProcess], *, logs: P
 
 
 def _supervisord_section(logs: Path, runtime: Path, user: str) -> str:
-    return _section(
+    socket = runtime / "supervisor.sock"
+    own = _section(
         "supervisord",
-        nodaemon="true",
-        silent="true",
+        **{"nodaemon": "true", "silent": "true", "user": user, "directory": BASE_DIR, "childlogdir": logs},
         logfile=logs / "supervisord.log",
         logfile_maxbytes=LOG_MAX_BYTES,
         logfile_backups=LOG_BACKUPS,
         pidfile=runtime / "supervisord.pid",
-        childlogdir=logs,
-        directory=BASE_DIR,
-        user=user,
-    ) + "\n".join(
-        [
-            _section("unix_http_server", file=runtime / "supervisor.sock", chmod="0700"),
-            _section("supervisorctl", serverurl=f"unix://{runtime / 'supervisor.sock'}"),
-            "[rpcinterface:supervisor]",
-            "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
-            "",
-        ]
+    )
+    server, client = _section("unix_http_server", file=socket, chmod="0700"), f"unix://{socket}"
+    factory = {"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"}
+    return "\n".join(
+        [own, server, _section("supervisorctl", serverurl=client), _section("rpcinterface:supervisor", **factory)]
     )
 
 
@@ -182,7 +174,6 @@ def _program_section(process: SupervisedProcess, logs: Path) -> str:
         autorestart="true",
         startsecs=1,
         startretries=1000,  # a missing part, as a full disk, may come back
-        stopsignal=process.stop_signal,
         stopwaitsecs=process.stop_wait_seconds,
         killasgroup="true",
         redirect_stderr="true",

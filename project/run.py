@@ -1,7 +1,6 @@
 """`python -m project.run`: prepares the site, then runs all its processes in the foreground.
 
-nginx and redis-server must be installed: setup.sh does that. Static files are collected only if a source has
-changed.
+nginx and redis-server must be installed: setup.sh does that. Static files are collected only if a source has changed.
 """
 
 import io

@@ -47,9 +47,6 @@ ADMIN_SIGN_INS = env.whole("ADMIN_SIGN_INS", 10, least=0)
 ADMIN_SIGN_INS_PER_ACCOUNT = env.whole("ADMIN_SIGN_INS_PER_ACCOUNT", 100, least=0)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
 SECURE_HSTS_SECONDS = env.whole("HSTS_SECONDS", 3600, least=0) if _secure else 0
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
 if not DEBUG:
     # nginx sets it on every request, to the scheme of PUBLIC_URL; a client's own is dropped.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -318,18 +315,12 @@ TEMPLATES = [
     }
 ]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
+    {"NAME": f"django.contrib.auth.password_validation.{name}Validator"}
+    for name in ("UserAttributeSimilarity", "MinimumLength", "CommonPassword", "NumericPassword")
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 USE_I18N = False
-USE_TZ = True
 TIME_ZONE = "UTC"
 APPEND_SLASH = False
 
@@ -387,11 +378,8 @@ CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "work"
 CELERY_TASK_TIME_LIMIT = int(RETRY_MAX_PREPARE_SECONDS) + 30  # a last resort: preparations have a limit of their own
-CELERY_TASK_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_BEAT_SCHEDULER = "project.beat:Scheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = schedule.beat_schedule(

@@ -1,8 +1,7 @@
 """`python -m project.supervisor HOT [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord with three additions.
 
-A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is
-gone. It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker
-does.
+A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is gone.
+It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does.
 
 Imports nothing of Django, which would stay in memory for nothing.
 """
@@ -31,8 +30,6 @@ LEFT_TO_WORKERS_FACTOR = 2
 
 
 class HangupReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
-    """Notes signals for supervisord's loop, HUP as TERM."""
-
     def receive(self, number: int, frame: FrameType | None) -> None:
         super().receive(signal.SIGTERM if number == signal.SIGHUP else number, frame)
 

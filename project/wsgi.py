@@ -1,7 +1,4 @@
-"""The main instance, for a WSGI server. Reads the rest of every request body before it answers.
-
-nginx sends a whole body before it reads an answer; a server that answers and closes at once causes a 502.
-"""
+"""The main instance, for a WSGI server. Reads the rest of every request body before it answers."""
 
 import os
 

@@ -73,7 +73,6 @@ class Conf:
 
 @cache
 def conf() -> Conf:
-    """The current settings. checks.py checks them."""
     given = {f.name: getattr(settings, f.name) for f in fields(Conf) if hasattr(settings, f.name)}
     return Conf(**given)
 

@@ -19,8 +19,8 @@ SERVABLE_SECONDS = 10
 class Prepared:
     """Content as a preparer returns it for one content key.
 
-    `client_seconds` is the max-age for clients; None stands for the hot window. Content whose
-    `version` is lower than the requested one is stale at once.
+    `client_seconds` is the max-age for clients; None stands for the hot window. Content whose `version` is lower than
+    the requested one is stale at once.
     """
 
     body: bytes
@@ -57,8 +57,7 @@ class Content:
     def refreshes_early(self, luck: float, beta: float = 1.0) -> bool:
         """Tells whether this request should refresh the content before it expires. `luck` is uniform in (0, 1].
 
-        XFetch: Vattani, Chierichetti, Lowenstein, Optimal Probabilistic Cache Stampede
-        Prevention, VLDB 2015.
+        XFetch: Vattani, Chierichetti, Lowenstein, Optimal Probabilistic Cache Stampede Prevention, VLDB 2015.
         """
         return -self.cost_seconds * beta * math.log(luck) >= self.fresh_seconds
 

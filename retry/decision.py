@@ -30,7 +30,6 @@ class LookResult:
 
     @property
     def word(self) -> str:
-        """The state of the work in one word, for logs and Cache-Status."""
         return _STATE_WORDS[type(self.state)]
 
 

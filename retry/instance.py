@@ -160,7 +160,6 @@ def _send_back_reply(ticket: Ticket, asked: ClientRequest) -> ClientReply:
 
 
 def _wait_on_reply(ticket: Ticket, why: str) -> ClientReply:
-    """Sends the client here again, with this ticket."""
     address = ticket_address(ticket, conf().RETRY_AFTER_SERVER)
     return responses.redirect_reply(address, _expected_seconds(ticket), why)
 

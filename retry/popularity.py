@@ -58,16 +58,12 @@ class PeriodHits:
 
 @dataclass(frozen=True, slots=True)
 class PopularContent:
-    """A content key and the number of its requests, each at its weight of now."""
-
     content_key: str
     requests: float
 
 
 @dataclass(frozen=True, slots=True)
 class TotalHits:
-    """The number of requests of a kind and group with one kind of answer."""
-
     kind: str
     group: str
     answer: str

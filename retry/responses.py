@@ -66,8 +66,6 @@ class ClientRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClientReply:
-    """An answer for ASGI and for Django."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes = b""

@@ -115,8 +115,6 @@ Receive = Callable[[], Awaitable[object]]
 
 
 class WaitingClients:
-    """All waiting clients of this process. Does not speak HTTP."""
-
     def __init__(self, front: FrontClient | None) -> None:
         self.closing = False
         self.count = 0

@@ -362,7 +362,6 @@ def _execute_on(server_client: "redis.Redis", call: ScriptCall) -> Reply:
 
 
 def _unknown_places(replies: Sequence[Reply]) -> list[int]:
-    """The places of the calls whose scripts the server does not know."""
     return [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
 
 
