@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+from ..support.server import Handler
 
 HOT = {"Cache-Control": "public, max-age=1, s-maxage=60"}
 PRIVATE = {"Cache-Control": "no-store"}
@@ -76,10 +77,8 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
                 self.process_request(*self.get_request())
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
+class _Handler(Handler):
+    def do_GET(self) -> None:  # noqa: N802  as the library calls it
         assert isinstance(self.server, _Server)
         origin = self.server.origin
         asked = Asked(self.command, self.path, {name.lower(): value for name, value in self.headers.items()})
@@ -102,9 +101,3 @@ class _Handler(BaseHTTPRequestHandler):
                 answer.goes_on.wait(30)
 
     do_HEAD = do_POST = do_OPTIONS = do_GET  # noqa: N815
-
-    def address_string(self) -> str:
-        return "unix"
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  http.server's own name
-        """Logs nothing: the requests are in `asked`."""

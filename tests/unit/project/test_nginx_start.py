@@ -30,18 +30,14 @@ def processes(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nginx_processes_of_the_masters_group_are_found(tmp_path: Path, processes: Path) -> None:
-    (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
-    assert find_leftovers(tmp_path / "nginx.pid", processes) == [101, 104]
+def test_nginx_processes_of_the_last_masters_group_are_found(tmp_path: Path, processes: Path) -> None:
+    pid_file = tmp_path / "nginx.pid"
+    assert find_leftovers(pid_file, processes) == []
+    for text, found in (("", []), ("none", []), (f"{MASTER}\n", [101, 104])):
+        pid_file.write_text(text)
+        assert find_leftovers(pid_file, processes) == found
     (processes / str(MASTER)).mkdir()  # a living process of that number is another one
-    assert find_leftovers(tmp_path / "nginx.pid", processes) == []
-
-
-@pytest.mark.parametrize("text", [None, "", "none"])
-def test_without_a_last_master_nothing_is_found(text: str | None, tmp_path: Path, processes: Path) -> None:
-    if text is not None:
-        (tmp_path / "nginx.pid").write_text(text)
-    assert find_leftovers(tmp_path / "nginx.pid", processes) == []
+    assert find_leftovers(pid_file, processes) == []
 
 
 def test_bodies_that_a_killed_nginx_left_are_removed_and_nothing_else(tmp_path: Path) -> None:
