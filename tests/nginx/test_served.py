@@ -120,6 +120,9 @@ def test_what_must_be_judged_goes_to_main(
 
 
 def test_what_has_no_link_goes_to_main_and_is_kept_as_ever(site: RunningFront, address: str) -> None:
+    site.main.answer = lambda _: Answer(hang_up=True)
+    assert site.get(address).status == 503
+    site.main.asked.clear()
     said = {"Cache-Control": "public, s-maxage=60", "ETag": '"a"', "Accept-Ranges": "bytes"}
     site.main.answer = lambda _: Answer(headers=said, body=BODY)
     first, again = site.get(f"{address}?x=1"), site.get(address, Range="bytes=0-9")
@@ -156,11 +159,6 @@ def test_a_link_is_found_and_missed_as_soon_as_links_are_looked_at_again(
     eventually(lambda: site.get(address).status == 200, HOT_SECONDS, "it is served")
     file.unlink()
     eventually(lambda: site.get(address).status == 404, HOT_SECONDS, "it is gone")
-
-
-def test_without_main_and_a_link_the_answer_is_503(site: RunningFront, address: str) -> None:
-    site.main.answer = lambda _: Answer(hang_up=True)
-    assert site.get(address).status == 503
 
 
 @pytest.mark.usefixtures("image")
