@@ -27,11 +27,6 @@ def site(start: Start) -> RunningFront:
     return start(**COUNTED)
 
 
-@pytest.fixture
-def own_site(launch: Start) -> RunningFront:
-    return launch(**COUNTED)
-
-
 def logged(site: RunningFront, number: int) -> list[LineFields]:
     """The fields of this many lines; there are no more, and none that cannot be read."""
     log = site.front.data.traffic
@@ -164,7 +159,8 @@ def test_without_measuring_there_is_no_log(start: Start) -> None:
     assert not site.front.data.traffic.exists()
 
 
-def test_a_log_that_was_renamed_is_opened_anew(own_site: RunningFront) -> None:
+def test_a_log_that_was_renamed_is_opened_anew(launch: Start) -> None:
+    own_site = launch(**COUNTED)
     log, pid_file = own_site.front.data.traffic, own_site.front.runtime.nginx_pid
     log.rename(log.with_name("traffic.log.1"))
     assert log_files.rotate_log(log, 1_000_000, pid_file, time.time())
@@ -172,7 +168,8 @@ def test_a_log_that_was_renamed_is_opened_anew(own_site: RunningFront) -> None:
     assert not log_files.rotate_log(log, 1_000_000, pid_file, time.time())
 
 
-def test_where_no_worker_counts_supervisord_bounds_what_is_kept(own_site: RunningFront) -> None:
+def test_where_no_worker_counts_supervisord_bounds_what_is_kept(launch: Start) -> None:
+    own_site = launch(**COUNTED)
     log, lost = own_site.front.data.traffic, 0
     for _ in range(8):
         eventually(log.exists, 5, "nginx has opened its log anew")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from retry import claim_state, claims, stores
 from retry.instance import WaitingInstance
-from retry.responses import ClientReply, ClientRequest
+from retry.responses import ClientRequest
 from retry.tickets import read_ticket
 from retry.work import Work
 from tests.support import clock
@@ -78,32 +78,27 @@ async def test_malformed_tickets_are_refused_at_once(instance: WaitingInstance, 
     assert reply.headers["Content-Type"] == "application/problem+json"
 
 
-async def answers(coroutines: Sequence[Awaitable[ClientReply]]) -> list[int]:
-    return sorted(reply.status for reply in await asyncio.gather(*coroutines))
-
-
-@played
-async def test_clients_past_the_limit_are_refused_at_once(
-    instance: WaitingInstance, work: Work, settings: Settings
-) -> None:
-    settings.RETRY_MAX_CLIENTS = 2
-    settings.DEFAULT_RETRY_TIMEOUT = 0.2
-    begin(work)
-    assert await answers([answered(instance, asked(work)) for _ in range(3)]) == [302, 302, 503]
+ONE, OTHER = "192.0.2.1", "192.0.2.2"
+NETWORK, OTHER_NETWORK = ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6"), "2001:db8:1:3::1"
 
 
 @pytest.mark.parametrize(
-    "addresses",
-    [("192.0.2.1", "192.0.2.1", "192.0.2.2"), ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1")],
-    ids=["IPv4", "network of IPv6"],
+    ("limit", "most", "addresses"),
+    [
+        pytest.param("RETRY_MAX_CLIENTS", 2, ("", "", ""), id="all"),
+        pytest.param("RETRY_CLIENTS_PER_ADDRESS", 1, (ONE, ONE, OTHER), id="IPv4"),
+        pytest.param("RETRY_CLIENTS_PER_ADDRESS", 1, (*NETWORK, OTHER_NETWORK), id="network of IPv6"),
+    ],
 )
 @played
-async def test_clients_of_one_address_or_network_can_be_limited(
-    instance: WaitingInstance, work: Work, settings: Settings, addresses: Sequence[str]
+async def test_clients_past_the_limit_of_all_or_of_one_address_or_network_are_refused(
+    instance: WaitingInstance, work: Work, settings: Settings, *, limit: str, most: int, addresses: Sequence[str]
 ) -> None:
-    settings.RETRY_CLIENTS_PER_ADDRESS, settings.DEFAULT_RETRY_TIMEOUT = 1, 0.3
+    setattr(settings, limit, most)
+    settings.DEFAULT_RETRY_TIMEOUT = 0.3
     begin(work)
-    assert await answers([answered(instance, asked(work, address=each)) for each in addresses]) == [302, 302, 503]
+    replies = await asyncio.gather(*(answered(instance, asked(work, address=each)) for each in addresses))
+    assert sorted(reply.status for reply in replies) == [302, 302, 503]
     assert instance._per_network == {}
 
 

@@ -121,24 +121,18 @@ async def test_a_client_that_waited_before_an_outage_stays_for_its_grace_whateve
     assert time.monotonic() - began >= 0.5
 
 
+@pytest.mark.parametrize("lost", ["claim", "subscription"])
 @played
-async def test_a_claim_that_is_lost_while_clients_wait_sends_them_back(
-    instance: WaitingInstance, work: Work, servers: RedisServers
-) -> None:
-    begin(work)
-    [waiting] = await joined(instance, work)
-    servers.state.client.flushall()
-    assert is_back(await asyncio.wait_for(waiting, 4))
-
-
-@played
-async def test_an_end_that_falls_into_a_lost_subscription_is_not_missed(
-    instance: WaitingInstance, work: Work, servers: RedisServers
+async def test_what_no_message_tells_of_while_clients_wait_is_not_missed(
+    instance: WaitingInstance, work: Work, servers: RedisServers, lost: str
 ) -> None:
     token = begin(work)
     [waiting] = await joined(instance, work)
-    servers.state.client.client_kill_filter(_type="pubsub")
-    finish(work, token)
+    if lost == "claim":
+        servers.state.client.flushall()
+    else:
+        servers.state.client.client_kill_filter(_type="pubsub")
+        finish(work, token)
     assert is_back(await asyncio.wait_for(waiting, 4))
 
 
