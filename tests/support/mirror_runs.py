@@ -13,8 +13,7 @@ from resources.mirror.ingest import feeder, wanted_urls
 from resources.mirror.models import Resource
 from resources.mirror.url_rules import current_rules
 
-from ..hostile.origin import Origin
-from .fetcher_threads import WAIT_SECONDS, fetching
+from .fetcher_threads import WAIT_SECONDS
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -71,13 +70,3 @@ async def fed_until(holds: Callable[[], bool]) -> None:
         while not await in_a_thread(holds)():
             await in_a_thread(feed)()
             await asyncio.sleep(0.02)
-
-
-def mirrored_from(test: Callable[[Origin], Awaitable[None]]) -> None:
-    """Runs a test with an origin and a fetcher."""
-
-    async def whole() -> None:
-        async with Origin() as origin, fetching():
-            await test(origin)
-
-    asyncio.run(whole())
