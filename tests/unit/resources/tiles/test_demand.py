@@ -9,7 +9,6 @@ from django.test import Client
 from resources.tiles import demand
 from retry import popularity, stores
 from retry.popularity import PeriodHits
-from tests.conftest import RedisServers
 
 from ..conftest import Load
 
@@ -75,7 +74,3 @@ def test_the_page_is_shown_when_nothing_is_known(
     for name, value in change.items():
         setattr(settings, name, value)
     assert said in page(admin_client, load)
-
-
-def test_a_new_layers_page_is_shown(admin_client: Client, redis_servers: RedisServers) -> None:
-    assert admin_client.get("/admin/resources/layer/add/").status_code == 200

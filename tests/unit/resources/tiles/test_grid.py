@@ -70,11 +70,6 @@ def test_the_smallest_tile_around_bounds_holds_all_of_them(box: grid.Bounds, til
     assert grid.tile_around(box, 0, grid.MAX_ZOOM) == tile
 
 
-@pytest.mark.parametrize(("tile", "quadkey"), [((0, 0, 0), ""), ((1, 1, 0), "1"), ((3, 3, 5), "213")])
-def test_a_quadkey_has_a_digit_for_each_zoom(tile: tuple[int, int, int], quadkey: str) -> None:
-    assert grid.quadkey(*tile) == quadkey
-
-
 @given(st.floats(-90, 90), longitudes)
 @example(90.0, 0.0)
 @example(-90.0, 180.0)
@@ -124,10 +119,7 @@ def test_bounds_across_the_antimeridian_touch_tiles_on_both_sides_only() -> None
     touched = {x for x in range(64) for y in range(64) if grid.bounds_touch_tile(fiji, 6, x, y)}
     assert touched == {0, 63}
     assert len(fiji.boxes()) == 2
-
-
-def test_a_stroke_at_the_maps_edge_shows_on_the_other_side() -> None:
-    assert grid.bounds_touch_tile(grid.Bounds(179.9, 0, 180, 10), 3, 0, 3)
+    assert grid.bounds_touch_tile(grid.Bounds(179.9, 0, 180, 10), 3, 0, 3), "a stroke at the map's edge reaches there"
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.5)), min_size=1, max_size=8))
@@ -142,20 +134,11 @@ def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
             assert inside or math.isclose(abs(longitude), 180.0)
 
 
-def test_bounds_choose_the_short_way_round() -> None:
-    box = grid.enclosing_bounds(np.array([[0.99, 1.0], [0.0, 0.01]]), 0.4, 0.6)
-    assert box.crosses_antimeridian
-    assert box.west == pytest.approx(176.4)
-    assert box.east == pytest.approx(-176.4)
-
-
 def test_unwrapping_goes_on_past_the_antimeridian_and_starts_anew_in_each_line() -> None:
     found = grid.unwrap_longitudes(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
     assert found.tolist() == [179, 181, 182, 170, 181, 179]
-
-
-def test_a_line_from_one_edge_of_the_map_to_the_other_is_not_unwrapped() -> None:
-    assert grid.unwrap_longitudes(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
+    from_edge_to_edge = np.array([-180.0, 180.0])
+    assert grid.unwrap_longitudes(from_edge_to_edge, np.array([0, 2])).tolist() == [-180, 180]
 
 
 @pytest.mark.parametrize(

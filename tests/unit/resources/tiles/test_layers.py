@@ -18,16 +18,6 @@ def test_one_query_serves_all_layers_and_unknown_ones_for_a_while(
         assert [layers.layer_snapshot(f"unknown-{number}") for number in range(100)] == [None] * 100
 
 
-def test_a_change_shows_when_the_snapshot_is_renewed(load: Load) -> None:
-    layer = load()
-    before = layers.layer_snapshot("jams")
-    layer.save()
-    after = layers.layer_snapshot("jams")
-    assert before is not None
-    assert after is not None
-    assert before.version < after.version
-
-
 def test_a_layer_with_impossible_bounds_does_not_take_the_others_along(load: Load) -> None:
     load()
     load("broken")
@@ -39,11 +29,3 @@ def test_a_layer_with_impossible_bounds_does_not_take_the_others_along(load: Loa
 @pytest.mark.parametrize(("version", "now"), [(0, 1_800_000_000.5), (2**62, 1_800_000_000.5), (5, 0.0)])
 def test_versions_only_grow(version: int, now: float) -> None:
     assert next_version(version, now) == max(version + 1, int(now * 1e6))
-
-
-def test_every_save_makes_a_new_version_also_of_single_fields(load: Load) -> None:
-    layer = load()
-    first = layer.version
-    layer.title = "Other"
-    layer.save(update_fields=["title"])
-    assert Layer.objects.get().version > first

@@ -14,9 +14,8 @@ from resources.tiles.data import compiler, speeds
 from resources.tiles.errors import LayerBusyError, SpeedsError
 from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
-from resources.tiles.render import painter, scene
+from resources.tiles.render import scene
 from resources.tiles.staleness import LayerPart, TileMarks
-from resources.tiles.tile_address import Tile
 from tests.support import geojson
 
 from ..conftest import LINES, Load
@@ -42,18 +41,12 @@ def stale(since: Layer) -> set[str]:
     return {name for name, tile in places.items() if view().version_for(*tile) > since.version}
 
 
-def test_new_speeds_make_only_those_tiles_stale_that_show_them(load: Load) -> None:
-    before = load()
-    update(b"west,10,50")
-    assert stale(before) == {"west"}
-    assert view().version > before.version
-    assert painter.paint_tile(work.load_scene("jams")[1], Tile("jams", *WEST)) != painter.encode_empty_tile(1, "png")
-
-
-def test_changes_add_up(load: Load) -> None:
+def test_new_speeds_make_only_those_tiles_stale_that_show_them_and_changes_add_up(load: Load) -> None:
     before = load()
     update(b"west,10,50")
     between = Layer.objects.get()
+    assert stale(before) == {"west"}
+    assert view().version > before.version
     update(b"south,45,50")
     assert stale(before) == {"west", "south"}
     assert stale(between) == {"south"}
@@ -244,23 +237,20 @@ def test_a_writer_of_the_same_data_does_not_lose_it_to_another(load: Load) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("failure", [DatabaseError("locked"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("place", "name", "failure"),
+    [
+        pytest.param(Layer, "save_base", DatabaseError("locked"), id="the database refuses"),
+        pytest.param(Layer, "save_base", KeyboardInterrupt(), id="interrupted"),
+        pytest.param(layer_files, "write_speeds_file", OSError(28, "No space left"), id="the second does not fit"),
+    ],
+)
 def test_files_are_deleted_when_putting_them_in_service_fails(
-    load: Load, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+    load: Load, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, failure: BaseException
 ) -> None:
     load()
     before = stored()
-    monkeypatch.setattr(Layer, "save_base", Mock(side_effect=failure))
+    monkeypatch.setattr(place, name, Mock(side_effect=failure))
     with pytest.raises(type(failure)):
-        load(data=geojson.many_lines(3))
-    assert stored() == before
-
-
-def test_no_file_is_left_when_the_second_cannot_be_written(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    load()
-    before = stored()
-    full = OSError(28, "No space left on device")
-    monkeypatch.setattr(layer_files, "write_speeds_file", Mock(side_effect=full))
-    with pytest.raises(OSError, match="No space"):
         load(data=geojson.many_lines(3))
     assert stored() == before

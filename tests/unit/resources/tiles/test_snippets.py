@@ -73,11 +73,8 @@ def test_the_line_for_the_qgis_console_is_python_whatever_the_title_is() -> None
     assert parse_qs(source)["url"] == ["http://127.0.0.1:8000/tiles/jams/{z}/{x}/{y}.png"]
 
 
-def test_maps_zoom_in_beyond_the_last_tiles() -> None:
+def test_maps_start_at_a_zoom_that_exists_and_go_beyond_the_last_tiles() -> None:
     shallow = code("leaflet", dataclasses.replace(DEMO, max_zoom=12))
     assert "maxNativeZoom: 12" in shallow
     assert "maxZoom: 18" in shallow
-
-
-def test_a_layer_of_the_whole_world_starts_at_a_zoom_that_exists() -> None:
     assert "zoom: 0," in code("maplibre", dataclasses.replace(DEMO, zoom=0))

@@ -127,28 +127,12 @@ def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(  # noqa: PLR0917  # dr
         assert painted[tile] == painter.paint_tile(scene, tile)
 
 
-def test_no_tiles_are_painted_of_no_tiles() -> None:
-    scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, [[0, 0], [1, 1]])))
-    assert painter.paint_tiles(scene, []) == {}
-
-
 def test_tiles_of_a_block_that_show_nothing_are_the_shared_empty_one() -> None:
     scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, [[1, 1], [2, 2]])))
     painted = painter.paint_tiles(scene, Metatile("a", 4, 2, 1, 4).tiles(grid.WORLD, 0))
     empty = [tile for tile, body in painted.items() if body is painter.encode_empty_tile(1, "png")]
     assert len(painted) - len(empty) == 1
-
-
-@pytest.mark.parametrize(
-    ("address", "tile", "key"),
-    [
-        ("jams/12/2046/1361.png", Tile("jams", 12, 2046, 1361), "tile:jams:12:2046:1361:png"),
-        ("jams/12/2046/1361@2x.webp", Tile("jams", 12, 2046, 1361, 2, "webp"), "tile:jams:12:2046:1361@2x:webp"),
-    ],
-)
-def test_names_of_a_tile(address: str, tile: Tile, key: str) -> None:
-    assert Tile.parse(address) == Tile.of_key(key) == tile
-    assert (tile.content_key, tile.path) == (key, f"/tiles/{address}")
+    assert painter.paint_tiles(scene, []) == {}
 
 
 @pytest.mark.parametrize(
@@ -175,11 +159,13 @@ def test_addresses_that_name_no_tile(address: str) -> None:
 
 
 @given(st.integers(0, 22), st.data(), st.sampled_from(["", "@2x"]), st.sampled_from(["png", "webp"]))
-def test_every_tile_of_the_grid_has_one_address(z: int, data: st.DataObject, twice: str, image_format: str) -> None:
+def test_every_tile_of_the_grid_has_one_name(z: int, data: st.DataObject, twice: str, image_format: str) -> None:
     x, y = (data.draw(st.integers(0, 2**z - 1)) for _ in "xy")
     address = f"jams/{z}/{x}/{y}{twice}.{image_format}"
     tile = Tile.parse(address)
     assert tile == Tile("jams", z, x, y, 2 if twice else 1, image_format)
+    assert (tile.path, tile.content_key) == (f"/tiles/{address}", f"tile:jams:{z}:{x}:{y}{twice}:{image_format}")
+    assert Tile.of_key(tile.content_key) == tile
 
 
 @given(st.text())

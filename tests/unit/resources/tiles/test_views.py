@@ -131,19 +131,6 @@ def test_a_refresh_of_one_tile_refreshes_its_block(client: Client, load: Load, p
     assert len(published) == 2
 
 
-def test_a_tile_that_was_painted_after_its_part_expired_is_not_painted_again(
-    client: Client, load: Load, published: list[Any]
-) -> None:
-    load()
-    client.get(f"/tiles/jams/{LONDON}.png")
-    paint(published[0])
-    tiles_work.expire_layer("jams", LayerPart.of(grid.tile_bounds(10, 511, 340).as_list()))
-    assert client.get(f"/tiles/jams/{LONDON}.png")["Server-Timing"].endswith("desc=stale")
-    paint(published[1])
-    assert client.get(f"/tiles/jams/{LONDON}.png")["Server-Timing"].endswith("desc=hit")
-    assert len(published) == 2
-
-
 def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
     client: Client, load: Load, published: list[Any], redis_servers: RedisServers
 ) -> None:
@@ -220,11 +207,6 @@ def test_tilejson_is_answered_in_full_only_when_it_changed(client: Client, load:
     assert client.get("/tiles/jams.json", headers={"If-None-Match": etag}).status_code == 200
 
 
-@pytest.mark.parametrize("address", ["unknown.json", "unknown@2x.json"])
-def test_tilejson_of_an_unknown_layer_is_404(client: Client, db: None, address: str) -> None:
-    assert client.get(f"/tiles/{address}").status_code == 404
-
-
 def test_tilejson_bounds_do_not_cross_the_antimeridian(client: Client, load: Load) -> None:
     load(bounds=[170, -20, -170, 20])
     assert json.loads(client.get("/tiles/jams.json").content)["bounds"] == [-180, -20, 180, 20]
@@ -233,14 +215,8 @@ def test_tilejson_bounds_do_not_cross_the_antimeridian(client: Client, load: Loa
 def test_layers_that_are_switched_off_or_without_data_are_404(client: Client, load: Load) -> None:
     load(enabled=False)
     Layer.objects.create(slug="bare")
-    for slug in ("jams", "bare"):
-        assert client.get(f"/tiles/{slug}/{LONDON}.png").status_code == 404
-
-
-def test_work_names_the_version_that_it_paints(load: Load) -> None:
-    work = tiles_work.paint_work(LayerView.of(load()), Tile("jams", 10, 511, 340, 2, "webp"))
-    assert work.arguments == ("jams", 10, 511, 340, 1, 2, "webp")
-    assert (work.kind, work.lane, work.refresh_lane) == ("paint:jams:10:1", "paint.now", "paint.refresh")
+    for address in (f"jams/{LONDON}.png", f"bare/{LONDON}.png", "jams.json", "unknown.json", "unknown@2x.json"):
+        assert client.get(f"/tiles/{address}").status_code == 404
 
 
 NOW = 1_000_000.0

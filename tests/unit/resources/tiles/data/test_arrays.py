@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resources.tiles.data import arrays, compiler, geojson
 from resources.tiles.data.geojson import LayerKind
-from resources.tiles.errors import LayerError, SpeedsError
+from resources.tiles.errors import LayerError
 from resources.tiles.tile_address import Window
 from tests.support import geojson as support_geojson
 from tests.support.geojson import area, collection, line, point, square
@@ -49,26 +49,13 @@ def test_bad_files_are_refused_with_a_reason(data: bytes, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_points_have_no_speeds() -> None:
-    with pytest.raises(SpeedsError, match="Only lines have speeds"):
-        compiler.compile_layer("points", collection(point(1, LONDON)), b"segment_id,speed_kmh,free_flow_kmh\n")
-
-
 def test_a_point_weighs_one_where_nothing_else_is_said() -> None:
     read = geojson.read_point_features(
         collection(point(1, LONDON, weight=2.5), point(2, LONDON), point(3, LONDON, weight=0))
     )
     assert read.weights.tolist() == [2.5, 1, 0]
-
-
-def test_the_property_that_weighs_can_be_named() -> None:
-    data = collection(point(1, LONDON, mag=4, weight=-9), point(2, LONDON))
-    assert geojson.read_point_features(data, "mag").weights.tolist() == [4, 1]
-
-
-def test_a_weight_that_no_feature_has_is_an_error() -> None:
-    with pytest.raises(LayerError, match="No feature has the property “magnitude”"):
-        geojson.read_point_features(collection(point(1, LONDON, mag=4)), "magnitude")
+    named = collection(point(1, LONDON, mag=4, weight=-9), point(2, LONDON))
+    assert geojson.read_point_features(named, "mag").weights.tolist() == [4, 1]
 
 
 def test_a_layer_counts_features_and_their_points() -> None:

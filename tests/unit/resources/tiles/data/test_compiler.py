@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from resources.tiles.data import compiler, geojson, speeds
+from resources.tiles.data import compiler, speeds
 from resources.tiles.data.speeds import SegmentSpeeds, SpeedRow
 from resources.tiles.errors import SpeedsError
 from tests.support import geojson as support_geojson
@@ -55,20 +55,10 @@ def test_an_empty_speed_takes_the_segments_data_away() -> None:
     assert compiler.count_changed(BEFORE, after) == 1
 
 
-def test_the_same_speeds_again_change_nothing() -> None:
-    once = patch(csv("a,7.3,50", "c,,")).over(BEFORE)
-    assert compiler.count_changed(once, patch(csv("c,,", "a,7.3,50")).over(once)) == 0
-
-
 def test_the_report_counts_rows_of_unknown_segments() -> None:
     report = patch(csv("b,5,50", *(f"x{number},1,50" for number in range(9)))).report
     assert (report.rows, report.unknown) == (10, 9)
     assert report.unknown_examples == ("x0", "x1", "x2", "x3", "x4")
-
-
-def test_rows_of_which_none_is_the_layers_are_refused() -> None:
-    with pytest.raises(SpeedsError, match="None of the 1 segment_ids"):
-        patch(csv("x,1,50"))
 
 
 def test_json_lines_say_the_same_as_csv() -> None:
@@ -116,8 +106,3 @@ def test_a_file_without_rows_is_refused(data: bytes) -> None:
     for read in (speeds.read_json_rows, speeds.read_csv_rows):
         with pytest.raises(SpeedsError):
             read(data)
-
-
-def test_a_file_that_is_too_big_is_refused() -> None:
-    with pytest.raises(SpeedsError, match="too big"):
-        speeds.read_json_rows(lines(row()), geojson.LayerLimits(max_bytes=10))

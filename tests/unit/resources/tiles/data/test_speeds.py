@@ -1,5 +1,6 @@
 import contextlib
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -44,14 +45,12 @@ def test_bad_speeds_are_refused_with_their_line(text: str, message: str) -> None
     assert message in str(caught.value)
 
 
-def test_speeds_that_are_not_text_are_refused() -> None:
+@pytest.mark.parametrize("read", [speeds.read_csv_rows, speeds.read_json_rows])
+def test_speeds_that_are_too_big_or_no_text_are_refused(read: Callable[..., object]) -> None:
     with pytest.raises(SpeedsError, match="not UTF-8"):
-        speeds.read_csv_rows(b"\xff\xfe")
-
-
-def test_speeds_that_are_too_big_are_refused() -> None:
+        read(b"\xff\xfe")
     with pytest.raises(SpeedsError, match="too big"):
-        speeds.read_csv_rows(b"12345", geojson.LayerLimits(max_bytes=4))
+        read(b"12345", geojson.LayerLimits(max_bytes=4))
 
 
 def test_rows_are_read_with_and_without_data_and_time() -> None:

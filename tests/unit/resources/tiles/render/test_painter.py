@@ -11,7 +11,7 @@ from PIL import Image
 from resources.tiles import grid, styles
 from resources.tiles.render import canvas, painter
 from resources.tiles.render import scene as render_scene
-from resources.tiles.render.painter import PointScene
+from resources.tiles.render.painter import AnyScene, PointScene
 from resources.tiles.render.scene import GeometryIndex, LatticeLines, Scene
 from resources.tiles.tile_address import CANVAS_LEFT, CANVAS_MARGIN, Tile, Window
 from tests.support import geojson
@@ -86,18 +86,6 @@ def test_colours_follow_the_speed_and_grey_is_no_data() -> None:
     assert list(dict.fromkeys(column)) == [scene.style.palette[each - 1] for each in order]
 
 
-def test_lines_get_wider_with_the_zoom() -> None:
-    scene = geojson.scene_of(
-        "lines", geojson.collection(geojson.line(1, [[-1, 0], [1, 0]])), {"widths": {"6": 1, "14": 9}}
-    )
-    widths = []
-    for zoom in (6, 10, 14):
-        image = geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 2 ** (zoom - 1), 2 ** (zoom - 1) - 1)))
-        widths.append(int((image[:, 1, 3] > 0).sum()))
-    assert widths == sorted(widths)
-    assert widths[0] < widths[-1]
-
-
 def test_holes_of_areas_show_what_lies_below() -> None:
     lesotho = geojson.area("lesotho", geojson.square(-20, -20, 20, 20))
     around = geojson.area("around", geojson.square(-90, -60, 90, 60), geojson.square(-40, -40, 40, 40))
@@ -165,12 +153,6 @@ def test_segments_smaller_than_a_pixel_do_not_vanish() -> None:
     scene = geojson.scene_of("lines", geojson.collection(*pieces), RED)
     image = geojson.pixels(painter.paint_tile(scene, Tile("a", 0, 0, 0)))
     assert (image[127:129, 100:150, 3] > 0).all(axis=1).any()
-
-
-def test_rings_of_polygons_are_painted_as_lines() -> None:
-    scene = geojson.scene_of("lines", geojson.collection(geojson.area(1, geojson.square(-90, -60, 90, 60))), RED)
-    assert colour_at(scene, Tile("a", 0, 0, 0), 128, 128)[3] == 0
-    assert colour_at(scene, Tile("a", 0, 0, 0), 64, 128)[0] == 255
 
 
 def test_every_blend_of_six_colours_fits_a_palette() -> None:
@@ -271,9 +253,11 @@ def seam_scenes() -> dict[str, Scene]:
 @pytest.mark.parametrize(("zoom", "scale"), [(3, 2), (8, 1), (11, 2), (13, 1), (16, 2), (20, 1), (22, 2)])
 @pytest.mark.parametrize("kind", ["lines", "areas"])
 def test_neighbours_are_one_big_picture(seam_scenes: dict[str, Scene], kind: str, zoom: int, scale: int) -> None:
-    scene = seam_scenes[kind]
-    corner = place_of(0.02, 51.5, zoom)
-    tiles, picture = (show(scene, zoom, corner, (3, 3), scale) for show in (neighbours, one_picture))
+    check_joins(seam_scenes[kind], zoom, place_of(0.02, 51.5, zoom), (3, 3), scale)
+
+
+def check_joins(scene: AnyScene, zoom: int, corner: tuple[int, int], shape: tuple[int, int], scale: int) -> None:
+    tiles, picture = (show(scene, zoom, corner, shape, scale) for show in (neighbours, one_picture))
     assert picture[..., 3].any()
     assert np.array_equal(tiles, picture)
 
@@ -316,28 +300,15 @@ def test_neighbours_of_points_are_one_big_picture(
         u, v = scenes[name].points.x[index] / 2**32, scenes[name].points.y[index] / 2**32
         [longitude, latitude] = grid.unproject_coordinates(np.array([[u, v]]))[0].tolist()
     left, top = place_of(longitude, latitude, zoom)
-    tiles = neighbours(scenes[name], zoom, (left, max(top, 0)), (3, 3), scale)
-    picture = one_picture(scenes[name], zoom, (left, max(top, 0)), (3, 3), scale)
-    assert picture[..., 3].any()
-    assert np.array_equal(tiles, picture)
+    check_joins(scenes[name], zoom, (left, max(top, 0)), (3, 3), scale)
 
 
-@pytest.mark.parametrize(("zoom", "scale"), [(1, 2), (4, 1), (7, 2)])
+@pytest.mark.parametrize(("zoom", "scale", "shape"), [(0, 1, (1, 3)), (1, 2, (2, 2)), (4, 1, (2, 2)), (7, 2, (2, 2))])
 @pytest.mark.parametrize("name", STYLES)
-def test_neighbours_on_both_sides_of_the_antimeridian_are_one_picture(
-    scenes: dict[str, PointScene], name: str, zoom: int, scale: int
+def test_points_on_both_sides_of_the_antimeridian_are_one_picture(
+    scenes: dict[str, PointScene], name: str, zoom: int, scale: int, shape: tuple[int, int]
 ) -> None:
-    left, (_, top) = 2**zoom - 1, place_of(180, -17, zoom)
-    tiles = neighbours(scenes[name], zoom, (left, max(top, 0)), (2, 2), scale)
-    picture = one_picture(scenes[name], zoom, (left, max(top, 0)), (2, 2), scale)
-    assert picture[..., 3].any()
-    assert np.array_equal(tiles, picture)
-
-
-@pytest.mark.parametrize("name", STYLES)
-def test_the_world_goes_on_to_both_sides_of_itself(scenes: dict[str, PointScene], name: str) -> None:
-    tiles = neighbours(scenes[name], 0, (0, 0), (1, 3), 1)
-    assert np.array_equal(tiles, one_picture(scenes[name], 0, (-1, 0), (1, 3), 1))
+    check_joins(scenes[name], zoom, (2**zoom - 1, max(place_of(180, -17, zoom)[1], 0)), shape, scale)
 
 
 @pytest.mark.parametrize("name", STYLES)
@@ -350,20 +321,13 @@ def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(scenes: dict[str, Point
 
 @pytest.mark.parametrize("name", STYLES)
 def test_a_picture_of_any_place_and_size_is_a_part_of_the_large_one(scenes: dict[str, PointScene], name: str) -> None:
+    assert painter.paint_tile(scenes[name], Tile("a", 18, 5, 150_000)) is painter.encode_empty_tile(1, "png")
     window = Window(6, 30 * 512 + 131, 20 * 512 + 57, 1001, 533)
     whole = Window(6, 30 * 512, 20 * 512, 4 * 512, 3 * 512)
     part, image = (painter.draw_window(scenes[name], each, 6, 1) for each in (window, whole))
     assert part is not None
     assert image is not None
     assert np.array_equal(np.asarray(part), np.asarray(image)[57 : 57 + 533, 131 : 131 + 1001])
-
-
-@pytest.mark.parametrize("name", STYLES)
-def test_a_place_without_points_near_is_the_shared_empty_tile(scenes: dict[str, PointScene], name: str) -> None:
-    assert painter.paint_tile(scenes[name], Tile("a", 18, 5, 150_000)) is painter.encode_empty_tile(1, "png")
-    assert painter.paint_tile(scenes[name], Tile("a", 18, 5, 150_000, 2, "webp")) is painter.encode_empty_tile(
-        2, "webp"
-    )
 
 
 def test_a_long_line_is_drawn_in_calls_of_a_few_hundred_edges() -> None:

@@ -52,22 +52,10 @@ def test_gathering_is_concatenating(lengths: list[int], data: st.DataObject) -> 
     assert np.diff(taken).tolist() == [len(stretch) for stretch in expected]
 
 
-def test_a_value_is_made_once_while_it_is_kept() -> None:
-    made: list[object] = []
-
-    def make() -> object:
-        made.append(object())
-        return made[-1]
-
-    kept: LastUsedCache[object] = LastUsedCache()
-    assert kept.get("a", make, most=1) is kept.get("a", make, most=1)
-    assert len(made) == 1
-
-
-def test_the_value_used_longest_ago_goes_first() -> None:
+def test_a_value_is_made_once_and_the_one_used_longest_ago_goes_first() -> None:
     kept: LastUsedCache[str] = LastUsedCache()
-    kept.get("a", lambda: "A", most=2)
-    kept.get("b", lambda: "B", most=2)
-    kept.find("a")
+    made = [kept.get(key, lambda key=key: key.upper(), most=2) for key in "ab"]
+    assert made == ["A", "B"]
+    assert kept.get("a", lambda: "again", most=2) == "A"
     kept.get("c", lambda: "C", most=2)
-    assert [kept.find(key) for key in ("a", "b", "c")] == ["A", None, "C"]
+    assert [kept.find(key) for key in "abc"] == ["A", None, "C"]

@@ -1,7 +1,6 @@
 """Upstream tiles from a cold address to the picture: main's view, the fetcher, and a real server."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
@@ -14,9 +13,8 @@ from pytest_django import Settings
 
 from resources.tiles import publication
 from resources.tiles.models import Layer
-from resources.tiles.render import painter
 from tests.hostile.origin import Behaviour, Origin, Peer, answer
-from tests.support.fetcher_threads import WAIT_SECONDS, at_rest, fetching
+from tests.support.fetcher_threads import WAIT_SECONDS, fetching
 from tests.unit.resources.conftest import image
 
 PNG = image()
@@ -101,17 +99,6 @@ def fetched_from(behaviour: Behaviour, test: Callable[[Origin], Awaitable[None]]
     asyncio.run(whole())
 
 
-def test_a_cold_tile_is_there_after_one_request() -> None:
-    async def test(origin: Origin) -> None:
-        assert {(await get()).status_code for _ in range(3)} <= {302, 200}
-        response = await final()
-        assert (response.status_code, response["Content-Type"], response.content) == (200, "image/png", PNG)
-        assert origin.targets == [PATH]
-        assert origin.asked[0].fields["accept"].startswith("image/png")
-
-    fetched_from(answer(body=PNG), test)
-
-
 def test_both_formats_asked_for_at_once_are_one_request() -> None:
     async def test(origin: Origin) -> None:
         released = asyncio.Event()
@@ -123,62 +110,6 @@ def test_both_formats_asked_for_at_once_are_one_request() -> None:
         assert len(origin.targets) == 1
 
     fetched_from(answer(), test)
-
-
-def test_an_expired_tile_is_asked_about_and_not_sent_again() -> None:
-    async def unless_known(peer: Peer) -> None:
-        known = peer.asked.fields.get("if-none-match") == 'W/"1"'
-        whole, nothing = answer("200 OK", 'ETag: W/"1"', body=PNG), answer("304 Not Modified", 'ETag: W/"1"')
-        await (nothing if known else whole)(peer)
-
-    async def test(origin: Origin) -> None:
-        first = await final()
-        await expire()
-        assert (await get()).content == PNG
-        again = await newest()
-        assert (again.content, again["ETag"]) == (PNG, first["ETag"])
-        assert [asked.fields.get("if-none-match") for asked in origin.asked] == [None, 'W/"1"']
-
-    fetched_from(unless_known, test)
-
-
-def test_a_tile_that_is_not_there_is_empty_and_remembered() -> None:
-    async def test(origin: Origin) -> None:
-        for _ in range(3):
-            response = await final()
-            assert (response.status_code, response.content) == (200, painter.encode_empty_tile(1, "png"))
-        assert len(origin.targets) == 1
-
-    fetched_from(answer("404 Not Found", body=b"<h1>none</h1>"), test)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "said"),
-    [
-        (answer("200 OK", "Content-Type: text/html", body=b"<html>Over quota"), "a page or XML"),
-        (answer(body=b"x" * 20_000), "more than 10,000 bytes"),
-    ],
-    ids=["page", "big"],
-)
-def test_a_server_that_fails_leaves_the_stale_tile_in_service(
-    settings: Settings, behaviour: Behaviour, said: str
-) -> None:
-    settings.FETCH_TILE_MAX_BYTES = 10_000
-    small = image(image_format="JPEG", quality=10)
-    assert len(small) < 10_000
-
-    async def test(origin: Origin) -> None:
-        assert (await final()).content == small
-        await at_rest()
-        origin.does(PATH, behaviour)
-        await expire()
-        assert (await get()).content == small
-        cold = await final(WEBP)  # of the same request, or the next: there is nothing stale
-        assert cold.status_code == 502
-        assert said in json.loads(cold.content)["detail"]
-        assert (await get()).content == small
-
-    fetched_from(answer(body=small), test)
 
 
 def test_a_request_that_crosses_a_change_of_the_layer_is_made_again() -> None:

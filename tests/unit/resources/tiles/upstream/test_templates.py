@@ -20,8 +20,6 @@ TILE = Tile("osm", 3, 5, 2)
 @pytest.mark.parametrize(
     ("template", "url"),
     [
-        ("{z}/{x}/{y}.png", "3/5/2.png"),
-        ("{z}/{x}/{-y}.png", "3/5/5.png"),
         ("{q}.jpeg?g=1", "121.jpeg?g=1"),
         ("{z}/{x}/{y}{r}.png", "3/5/2.png"),
         ("{z}/{x}/{y}.{format}", "3/5/2.png"),
