@@ -68,7 +68,8 @@ def errors_of(response: Any) -> dict[str, list[str]]:
 @pytest.mark.usefixtures("child_processes")
 def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     sent = form(geometry_file=upload(LINES), speeds_file=upload(SPEEDS, "speeds.csv"))
-    assert admin_client.post(ADD, sent).status_code == 302
+    response = admin_client.post(ADD, sent, follow=True)
+    assert "2 rows, 1 of them for unknown segments (nowhere)." in messages_of(response)
     layer = Layer.objects.get()
     assert (layer.segments, layer.speeds_known) == (3, 1)
     assert layer.bounds == [-0.3, 51.4, 0.2, 51.6]
@@ -142,11 +143,8 @@ def test_a_storage_that_fails_is_told_at_the_field_and_nothing_is_saved(
     assert Layer.objects.get().version == layer.version
 
 
-def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: Client, load: Load) -> None:
+def test_a_new_layer_needs_its_geometry(admin_client: Client) -> None:
     assert "geometry_file" in errors_of(admin_client.post(ADD, form(slug="other")))
-    layer = load()
-    response = admin_client.post(change(layer), form(kind="areas"))
-    assert "geometry_file" in errors_of(response)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +214,14 @@ def test_an_upload_makes_only_those_tiles_stale_that_it_touches(
     assert {name for name, tile in places.items() if after.version_for(*tile) > before.version} == stale
 
 
-def test_the_form_links_to_a_preview(admin_client: Client, load: Load) -> None:
+def test_the_form_links_to_a_preview_of_a_layer_that_is_on(admin_client: Client, load: Load) -> None:
     layer = load()
     page = admin_client.get(change(layer)).content.decode()
     assert "/tiles/jams.json" in page
     assert "/tiles/jams/" in page
     assert 'href="/#10/51.50000/-0.05000"' in page
-    assert admin_client.get("/admin/resources/layer/").status_code == 200
+    Layer.objects.update(enabled=False)
+    assert "/tiles/jams.json" not in admin_client.get(change(layer)).content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -281,11 +280,6 @@ def messages_of(response: Any) -> list[str]:
     return [str(message) for message in response.context["messages"]]
 
 
-def test_rows_for_unknown_segments_are_told(admin_client: Client, load: Load) -> None:
-    response = admin_client.post(change(load()), form(speeds_file=upload(SPEEDS, "speeds.csv")), follow=True)
-    assert "2 rows, 1 of them for unknown segments (nowhere)." in messages_of(response)
-
-
 def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, load: Load) -> None:
     layer = load()
     data = geojson.collection(geojson.line("south", [[0.0, 51.6], [0.2, 51.4]]), geojson.line("new", [[0, 1], [1, 2]]))
@@ -300,11 +294,6 @@ def test_typed_bounds_are_kept_beside_an_upload(admin_client: Client) -> None:
     sent = form(geometry_file=upload(LINES), bounds="[-1, 51, 1, 52]")
     assert admin_client.post(ADD, sent).status_code == 302
     assert Layer.objects.get().bounds == [-1, 51, 1, 52]
-
-
-def test_a_layer_that_is_switched_off_has_no_preview(admin_client: Client, load: Load) -> None:
-    layer = load(enabled=False)
-    assert "/tiles/jams.json" not in admin_client.get(change(layer)).content.decode()
 
 
 @pytest.mark.parametrize(
@@ -359,12 +348,6 @@ def test_blocks_stay_as_they_are_when_measuring_fails(
     monkeypatch.setattr(compile_process, "run_in_child", Mock(side_effect=LayerError("took too long")))
     assert admin_client.post(change(layer), form(bounds=str(layer.bounds), max_zoom=3)).status_code == 302
     assert (Layer.objects.get().max_zoom, Layer.objects.get().metatiles) == (3, {"0": 1})
-
-
-def test_points_are_uploaded_and_weighed_in_the_admin(admin_client: Client) -> None:
-    sent = form(kind="points", style=json.dumps(HEAT), geometry_file=upload(POINTS))
-    assert admin_client.post(ADD, sent).status_code == 302
-    assert weights_of(Layer.objects.get()) == [1, 1, 3]
 
 
 def test_another_weight_needs_the_file_again(admin_client: Client, load: Load) -> None:

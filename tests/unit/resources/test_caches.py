@@ -87,33 +87,25 @@ def test_all_processes_know_a_note_at_once(made: Made, source: Source) -> None:
     assert look_up(["a"]) == {"a": "new"}
 
 
-def test_a_reading_from_before_a_write_does_not_put_the_old_value_back(made: Made, source: Source) -> None:
-    writer = made()
-    source.rows = {"a": "old"}
-
-    def written_meanwhile(keys: Sequence[str]) -> Mapping[str, str]:
-        found = source.load(keys)
-        writer.note({"a": "new"})
-        return found
-
-    slow = CachedBatch(written_meanwhile, writer._kept, writer._address, 900)
-    assert slow(["a"]) == {"a": "old"}
-    assert writer(["a"]) == {"a": "new"}
-
-
-def test_a_reading_from_before_a_removal_does_not_put_the_value_back(made: Made, source: Source) -> None:
+@pytest.mark.parametrize("change", ["note", "forget"])
+def test_a_reading_from_before_a_change_does_not_put_the_old_value_back(
+    made: Made, source: Source, change: str
+) -> None:
     other = made()
     source.rows = {"a": "old"}
 
-    def forgotten_meanwhile(keys: Sequence[str]) -> Mapping[str, str]:
+    def changed_meanwhile(keys: Sequence[str]) -> Mapping[str, str]:
         found = source.load(keys)
-        other.forget(["a"])
+        if change == "note":
+            other.note({"a": "new"})
+        else:
+            other.forget(["a"])
         return found
 
-    slow = CachedBatch(forgotten_meanwhile, other._kept, other._address, 900)
+    slow = CachedBatch(changed_meanwhile, other._kept, other._address, 900)
     assert slow(["a"]) == {"a": "old"}
     source.rows = {}
-    assert other(["a"]) == {}
+    assert other(["a"]) == ({"a": "new"} if change == "note" else {})
 
 
 def test_a_note_of_new_values_replaces_no_known_value(made: Made) -> None:
@@ -208,26 +200,14 @@ class Rows:
         return self.read
 
 
-def test_a_snapshot_is_read_once_while_it_is_new() -> None:
-    rows = Rows()
-    snapshot = Snapshot("rows", rows, lambda: 60)
-    assert [snapshot.get(), snapshot.get()] == [1, 1]
-    snapshot.forget()
-    assert snapshot.get() == 2
-
-
-def test_a_snapshot_is_read_again_when_it_is_old() -> None:
-    snapshot = Snapshot("rows", Rows(), lambda: 0)
-    assert [snapshot.get(), snapshot.get()] == [1, 2]
-
-
-def test_current_rows_are_returned_without_reading() -> None:
+def test_rows_are_read_once_while_they_are_new_and_current_ones_are_returned_without_reading() -> None:
     rows = Rows()
     lasting, passing = Snapshot("rows", rows, lambda: 60), Snapshot("rows", rows, lambda: 0)
     assert lasting.current() is None
-    assert [lasting.get(), passing.get()] == [1, 2]
+    assert [lasting.get(), passing.get(), lasting.get(), passing.get()] == [1, 2, 1, 3]
     assert (lasting.current(), passing.current()) == (1, None)
-    assert rows.read == 2
+    lasting.forget()
+    assert lasting.get() == rows.read == 4
 
 
 @pytest.fixture

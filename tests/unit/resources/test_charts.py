@@ -46,7 +46,7 @@ def test_the_rate_is_that_of_the_hour_before() -> None:
     assert found.rows[31].rate == 2
 
 
-def test_bars_stand_on_the_ground_within_the_plot() -> None:
+def test_bars_stand_on_the_ground_within_the_plot_and_so_does_the_line() -> None:
     found = draw_rate_chart(tallies({index: (index, index // 2) for index in range(72)}), 6)
     for bar in (*found.plots[0].bars, *found.plots[1].bars):
         assert bar.y + bar.height == pytest.approx(CHART_HEIGHT, abs=0.02)
@@ -55,18 +55,11 @@ def test_bars_stand_on_the_ground_within_the_plot() -> None:
     assert len(found.plots[0].bars) == 71  # a step without requests has none
     assert found.plots[0].bars[0].label == "12:05 UTC: 0.2 requests per minute"
     assert found.plots[1].bars[-1].label == "17:55 UTC: 7 refused per minute"
-
-
-def test_few_among_many_are_still_seen() -> None:
-    found = draw_rate_chart(tallies({0: (1_000_000, 0), 1: (1, 0)}), 6)
-    assert found.plots[0].bars[1].height >= 1
-
-
-def test_the_line_of_the_rate_stays_within_the_plot() -> None:
-    found = draw_rate_chart(tallies({0: (1000, 0)}), 6)
     points = [tuple(map(float, point.split(","))) for point in found.plots[0].lines[0].split()]
     assert len(points) == 72
     assert all(0 <= x <= CHART_WIDTH and 0 <= y <= CHART_HEIGHT for x, y in points)
+    few_among_many = draw_rate_chart(tallies({0: (1_000_000, 0), 1: (1, 0)}), 6)
+    assert few_among_many.plots[0].bars[1].height >= 1
 
 
 @pytest.mark.parametrize(
@@ -144,11 +137,7 @@ def test_a_chart_reaches_from_whole_steps_to_the_end_of_the_one_that_is_now(leng
     assert until - since == length
     assert until - step <= now < until
     assert since.timestamp() % step.total_seconds() == 0
-
-
-def test_the_end_of_a_step_is_the_beginning_of_the_next() -> None:
-    noon, hour = datetime(2026, 11, 21, 12, tzinfo=UTC), timedelta(hours=1)
-    assert chart_period(noon, hour, hour / 12) == (noon - hour + hour / 12, noon + hour / 12)
+    assert chart_period(until, length, step) == (since + step, until + step)
 
 
 def test_the_times_below_a_chart_are_its_ends_and_what_divides_it_evenly() -> None:

@@ -34,9 +34,10 @@ def read(**changed: str) -> StaticMap:
     return StaticMap.read({name: [value] for name, value in {**GIVEN, **changed}.items()})
 
 
-def test_the_picture_lies_around_its_center() -> None:
+def test_the_picture_lies_around_its_center_which_may_have_two_names() -> None:
     picture = read(center="0,0", zoom="1", size="100x60")
     assert (picture.x, picture.y, picture.width, picture.height) == (206, 226, 100, 60)
+    assert read(center="10,180").content_key == read(center="10,-180").content_key
 
 
 def test_parameters_in_another_order_name_the_same_picture() -> None:
@@ -51,10 +52,6 @@ def test_parameters_in_another_order_name_the_same_picture() -> None:
 )
 def test_other_ways_to_write_it_name_the_same_picture(changed: dict[str, str]) -> None:
     assert read(**changed).content_key == read().content_key
-
-
-def test_both_names_of_the_antimeridian_are_one_place() -> None:
-    assert read(center="10,180").content_key == read(center="10,-180").content_key
 
 
 @pytest.mark.parametrize(
@@ -106,11 +103,6 @@ def test_a_missing_parameter_is_named(name: str) -> None:
 def test_a_repeated_parameter_is_refused() -> None:
     with pytest.raises(StaticMapError, match="zoom is given more than once"):
         StaticMap.read({**{name: [value] for name, value in GIVEN.items()}, "zoom": ["12", "13"]})
-
-
-def test_an_unknown_parameter_is_refused() -> None:
-    with pytest.raises(StaticMapError, match="no parameter “colour”"):
-        read(colour="red")
 
 
 @given(st.dictionaries(st.sampled_from([*GIVEN, "format"]), st.text(max_size=30)))
@@ -190,12 +182,12 @@ def test_an_impossible_picture_is_refused_at_once(
     assert word in answer.json()["detail"]
 
 
-def test_a_query_that_is_not_text_is_refused(client: Client, both: list[Layer]) -> None:
-    assert client.get("/staticmap?layers=%FF&center=%00&zoom=10&size=1x1").status_code == 400
-
-
-@pytest.mark.parametrize("query", ["zoom=1&" * 3000, "&".join(f"p{number}=1" for number in range(2000))])
-def test_a_query_of_thousands_of_parameters_is_refused(client: Client, query: str) -> None:
+@pytest.mark.parametrize(
+    "query",
+    ["layers=%FF&center=%00&zoom=10&size=1x1", "zoom=1&" * 3000, "&".join(f"p{number}=1" for number in range(2000))],
+    ids=["no text", "one again and again", "thousands"],
+)
+def test_a_query_that_makes_no_sense_is_refused(client: Client, query: str) -> None:
     assert client.get(f"/staticmap?{query}").status_code == 400
 
 

@@ -37,18 +37,13 @@ def test_only_tokens_that_may_mirror_are_answered(reporter: Caller, stranger: Ca
     assert "may not mirror" in problem(ask(reporter), 403)
 
 
-def test_only_tokens_that_may_take_down_do(reporter: Caller, stranger: Caller) -> None:
+def test_only_tokens_that_may_take_down_do_and_need_not_mirror(reporter: Caller, stranger: Caller) -> None:
     blob("a")
     path = f"/api/resources/{content('a')}"
     for who, status, said in ((stranger, 401, ""), (reporter, 403, "may not take files down")):
         assert said in problem(who.delete(path), status)
     assert Blob.objects.get().taken_down_at is None
-
-
-def test_a_token_that_may_take_down_need_not_mirror(db: None) -> None:
-    blob("a")
     lawyer = Caller(auth.issue_token(ApiToken(name="lawyer", may_take_down=True)).text)
-    path = f"/api/resources/{content('a')}"
     assert lawyer.delete(path).status_code == 200
     problem(send(lawyer, [url("a")]), 403)
 
@@ -122,23 +117,16 @@ def test_a_file_is_taken_down(reporter: Caller) -> None:
     resource("a")
     store("a")
     path = f"/api/resources/{content('a')}"
+    assert reporter.describe_url(url("a")).json()["address"].endswith(content("a"))
     ApiToken.objects.update(may_take_down=True)
     for _ in range(2):
         assert reporter.delete(path).status_code == 200
     assert Blob.objects.get().taken_down_at
     assert reporter.get(path).json()["address"] is None
+    assert reporter.describe_url(url("a")).json()["address"] is None
     assert send(reporter, [url("a")]).json()["urls"][0]["status"] in ("failed", "refused")
     assert Resource.objects.get().state == "failed"
     problem(reporter.delete(f"/api/resources/{content('b')}"), 404)
-
-
-def test_a_url_whose_file_was_taken_down_has_no_address(reporter: Caller) -> None:
-    blob("a")
-    row = resource("a")
-    store("a")
-    assert reporter.describe_url(row.url).json()["address"].endswith(content("a"))
-    Blob.objects.update(taken_down_at=NOW)
-    assert reporter.describe_url(row.url).json()["address"] is None
 
 
 def test_a_file_that_comes_while_it_is_taken_down_is_not_told_as_taken_down(

@@ -3,14 +3,12 @@
 import gzip
 import json
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
 
-from resources.mirror.models import Batch, BatchItem
+from resources.mirror.models import Batch
 from resources.mirror.reports import batches, report, webhooks
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
@@ -168,10 +166,3 @@ def test_how_a_webhook_stands_is_told_in_words(reporter: Caller) -> None:
         "1 call so far: the server answered 500. Next call in "
     )
     assert stands(calls=2, answer="told: 200", told_at=now) == "Told: 200, after 2 calls."
-
-
-def test_a_token_for_mirroring_is_issued_on_the_command_line(db: None) -> None:
-    out = StringIO()
-    call_command("create_token", "mirror", "--mirror", stdout=out)
-    assert send(Caller(out.getvalue().strip()), [url("a")]).status_code == 202
-    assert BatchItem.objects.count() == 1

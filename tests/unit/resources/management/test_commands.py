@@ -8,10 +8,9 @@ from django.core.management import CommandError
 from django.db import DatabaseError
 from pytest_django import Settings
 
-from resources.tiles import grid, publication, work
+from resources.tiles import grid, publication
 from resources.tiles.data import compiler
 from resources.tiles.models import Layer
-from resources.tiles.render.painter import PointScene
 from tests.support import geojson
 from tests.unit.resources.conftest import AREAS, HEAT, LINES, POINTS, TEMPLATE, Load, LoadUpstream, run, weights_of
 
@@ -72,15 +71,10 @@ def test_load_layer_replaces_the_data_and_keeps_what_is_not_named(lines: Path, t
 @pytest.mark.parametrize(
     ("data", "arguments", "message"),
     [
-        (b"{", [], "not JSON"),
-        (b"", [], "empty"),
-        (geojson.collection(geojson.line(1, [[0, 0]])), [], "too short"),
         (LINES, ["--style", "{"], "--style is not JSON"),
-        (LINES, ["--style", '{"color": 1}'], "style: A style of lines has no “color”"),
         (LINES, ["--style", "[" * 100_000], "--style is nested too deeply"),
         (LINES, ["--title", "\udcff"], "not UTF-8 text"),
         (b"{", [], "bad.geojson: The file"),
-        (LINES, ["--max-zoom", "99"], "max_zoom"),
         (LINES, ["--fresh", "nan"], "fresh_seconds"),
         (LINES, ["--min-zoom", "9", "--max-zoom", "5"], "max_zoom"),
         (LINES, ["--speeds", "/nowhere.csv"], "cannot be read"),
@@ -101,11 +95,19 @@ def test_load_layer_says_what_is_wrong_and_keeps_the_old_data(
     assert publication.segment_ids(after) == ["north", "south", "west"]
 
 
-def test_a_missing_file_and_a_bad_slug_are_told(lines: Path) -> None:
-    with pytest.raises(CommandError, match="cannot be read: No such file"):
-        run("load_layer", "jams", "--lines", "/nowhere.geojson")
-    with pytest.raises(CommandError, match="Small letters"):
-        run("load_layer", "Big Jams", "--lines", lines)
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("load_layer jams --lines /nowhere.geojson", "cannot be read: No such file"),
+        ("load_layer jams --lines {folder}", "{folder}: This is a directory, not a file."),
+        ("load_speeds jams {folder}", "{folder}: This is a directory, not a file."),
+        ("load_layer Big-Jams --lines {folder}", "Small letters"),
+    ],
+)
+def test_a_bad_path_or_slug_is_told(load: Load, tmp_path: Path, command: str, message: str) -> None:
+    load()
+    with pytest.raises(CommandError, match=message.format(folder=tmp_path)):
+        run(*command.format(folder=tmp_path).split())
 
 
 @pytest.mark.parametrize(
@@ -123,13 +125,6 @@ def test_a_setting_that_cannot_be_is_told_before_the_data_are_read(
     monkeypatch.setattr(compiler, "compile_layer", Mock(side_effect=AssertionError("the file was read")))
     with pytest.raises(CommandError, match=message):
         run("load_layer", "jams", "--lines", lines, *arguments)
-
-
-@pytest.mark.parametrize("command", ["load_layer jams --lines {0}", "load_speeds jams {0}"])
-def test_a_directory_in_the_place_of_a_file_is_told(load: Load, tmp_path: Path, command: str) -> None:
-    load()
-    with pytest.raises(CommandError, match=f"{tmp_path}: This is a directory, not a file."):
-        run(*command.format(tmp_path).split())
 
 
 def test_load_speeds_replaces_the_speeds(load: Load, speeds: Path) -> None:
@@ -242,17 +237,12 @@ def points(tmp_path: Path) -> Path:
 
 
 @pytest.mark.django_db
-def test_load_layer_creates_a_layer_of_points(points: Path) -> None:
+def test_load_layer_weighs_points_as_the_layers_style_says(points: Path) -> None:
     said = run("load_layer", "quakes", "--points", points, "--style", json.dumps(HEAT))
     layer = Layer.objects.get()
     assert (layer.kind, layer.segments, layer.style) == ("points", 3, HEAT)
     assert weights_of(layer) == [1, 1, 3]
     assert "quakes: 3 points, 3 positions; version" in said
-
-
-@pytest.mark.django_db
-def test_new_points_are_weighed_as_the_layers_style_says(points: Path) -> None:
-    run("load_layer", "quakes", "--points", points, "--style", json.dumps(HEAT))
     run("load_layer", "quakes", "--points", points)
     assert weights_of(Layer.objects.get()) == [1, 1, 3]
     run("load_layer", "quakes", "--points", points, "--style", "{}")
@@ -277,16 +267,6 @@ def test_load_layer_says_what_is_wrong_with_points_and_keeps_the_old_data(
     after = Layer.objects.get()
     assert (after.version, after.geometry_name, after.style) == (before.version, before.geometry_name, {})
     assert weights_of(after) == [1, 1, 1]
-
-
-def test_points_may_take_the_place_of_lines_and_back(load: Load, points: Path, tmp_path: Path) -> None:
-    load("quakes")
-    run("load_layer", "quakes", "--points", points)
-    assert isinstance(work.load_scene("quakes")[1], PointScene)
-    lines = tmp_path / "lines.geojson"
-    lines.write_bytes(LINES)
-    run("load_layer", "quakes", "--lines", lines)
-    assert not isinstance(work.load_scene("quakes")[1], PointScene)
 
 
 OTHER = "https://a.example/{z}/{x}/{y}"

@@ -37,10 +37,7 @@ def test_blocks_are_those_that_have_a_tile_of_the_coverage(side: int) -> None:
     blocks = list(covered.tiles(12, side))
     assert set(blocks) == {(x // side, y // side) for x, y in covered.tiles(12)}
     assert len(blocks) == covered.count(12, side)
-
-
-def test_a_small_zoom_is_one_block() -> None:
-    assert list(TileCoverage(area.area_of_bounds(grid.WORLD), range(3)).tiles(2, 8)) == [(0, 0)]
+    assert list(covered.tiles(0, side)) == [(0, 0)]
 
 
 def test_nothing_is_listed_in_advance() -> None:

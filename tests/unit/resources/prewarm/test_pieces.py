@@ -44,13 +44,8 @@ def test_a_steady_rate_gives_the_weight_that_it_is_told_from() -> None:
     assert pieces.request_rate(weight, HALF_LIFE) == pytest.approx(arriving)
 
 
-def test_content_without_requests_is_worth_nothing() -> None:
-    assert worth(0) == 0
-    assert worth(-1) == 0
-
-
-def test_content_fresh_until_the_horizon_is_worth_nothing() -> None:
-    assert worth(100, CacheState(HORIZON, HORIZON)) == 0
+def test_content_without_requests_or_fresh_until_the_horizon_is_worth_nothing() -> None:
+    assert worth(0) == worth(-1) == worth(100, CacheState(HORIZON, HORIZON)) == 0
     assert worth(100, CacheState(HORIZON - 60, HORIZON - 60)) > 0
 
 

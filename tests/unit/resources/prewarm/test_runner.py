@@ -96,12 +96,9 @@ def test_the_most_popular_come_first_and_with_popular_alone(painters: Painters) 
     popular(z12_2046_1361=40, z9_255_170=400, z0_0_0=1, z12_1_1=900)
     prewarm("--popular", 10, "--concurrency", 1)
     assert painters.zooms == [9, 12, 0]
-
-
-def test_of_an_area_the_most_popular_of_it_are_meant(painters: Painters) -> None:
-    popular(z12_2046_1361=40, z9_255_170=400, z0_0_0=900, z10_511_340=20)
-    prewarm("--zoom", "10-12", "--popular", 1)
-    assert painters.zooms == [12]
+    popular(z12_2046_1362=20, z11_1023_681=10)
+    prewarm("--zoom", "10-12", "--popular", 2)
+    assert painters.zooms[3:] == [12]
 
 
 def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Painters) -> None:
@@ -252,14 +249,11 @@ def test_failures_are_told_and_the_command_fails(painters: Painters, monkeypatch
     assert told.value.returncode == 1
 
 
-def test_a_dry_run_tells_how_much_it_is_and_does_nothing(painters: Painters) -> None:
+def test_a_dry_run_tells_how_much_it_is_from_what_was_recorded_and_does_nothing(painters: Painters) -> None:
     said = prewarm("--zoom", "0-8", "--dry-run")
     assert "jams, zoom 8:" in said
     assert "To be done: 19 of 19 pieces of work (19 tiles)" in said
     assert painters.published == []
-
-
-def test_a_dry_run_tells_bytes_and_seconds_from_what_was_recorded(painters: Painters) -> None:
     popular(z3_3_2=40)
     prewarm("--zoom", "3")
     said = prewarm("--zoom", "3", "--dry-run")
@@ -336,9 +330,6 @@ def test_an_area_can_be_a_file(painters: Painters, tmp_path: Path) -> None:
     path = tmp_path / "area.geojson"
     path.write_text('{"type": "Polygon", "coordinates": [[[50, 0], [60, 0], [60, 9], [50, 0]]]}')
     assert "0 pieces prepared" in prewarm("--geojson", path)
-    path.write_text("{")
-    with pytest.raises(CommandError, match="no GeoJSON of polygons"):
-        prewarm("--geojson", path)
 
 
 def test_an_interrupt_lets_end_what_is_in_hand_and_the_rest_can_be_continued(

@@ -143,19 +143,13 @@ def test_a_pass_is_bounded_and_the_next_one_goes_on(log: Path, monkeypatch: pyte
     assert counted() == {"hot": 100}
 
 
-def test_without_a_log_nothing_is_counted(log: Path) -> None:
+def test_without_a_log_or_its_folder_or_when_measuring_is_off_nothing_is_counted(log: Path, settings: Any) -> None:
     assert counter.read_traffic() == 0
-    assert popularity.load_totals() == []
-
-
-def test_without_its_directory_nothing_is_counted(settings: Any, tmp_path: Path) -> None:
-    settings.TRAFFIC_LOG = tmp_path / "nowhere" / "traffic.log"
+    settings.TRAFFIC_LOG = log.parent / "nowhere" / log.name
     assert counter.read_traffic() == 0
-
-
-def test_nothing_is_read_when_measuring_is_off(log: Path, settings: Any) -> None:
-    settings.OBSERVE = False
+    settings.TRAFFIC_LOG, settings.OBSERVE = log, False
     assert count_lines(log, line()) == 0
+    assert popularity.load_totals() == []
 
 
 def test_counts_and_position_are_lost_together(log: Path, redis_servers: RedisServers) -> None:
@@ -231,14 +225,6 @@ def nginx(settings: Any, log: Path) -> Iterator[None]:
         assert process.stdout.readline()
         settings.NGINX_PID_FILE.write_text(str(process.pid))
         yield
-
-
-def test_without_the_state_the_pass_fails_and_the_next_one_counts(log: Path, settings: Any) -> None:
-    write(log, line())
-    with state_is_away(settings):
-        counter.read_traffic()
-    counter.read_traffic()
-    assert counted() == {"hot": 1}
 
 
 @pytest.mark.usefixtures("nginx")
@@ -329,13 +315,10 @@ def test_requests_weigh_less_the_older_they_are() -> None:
     assert tally(packed_line(), packed_line(age=HALF_LIFE), packed_line(age=2 * HALF_LIFE)).weights == {"tile:1": 1.75}
 
 
-def test_a_request_of_the_future_counts_as_one_of_now() -> None:
+def test_a_request_of_the_future_counts_as_one_of_now_and_one_of_long_ago_in_no_period() -> None:
     whole = tally(packed_line(age=-1e6))
     assert whole.weights == {"tile:1": 1}
     assert list(whole.hits) == [(("tile", "a"), HOT, PERIOD)]
-
-
-def test_a_request_of_long_ago_is_counted_in_no_period() -> None:
     assert list(tally(packed_line(age=100_000)).hits) == [(("tile", "a"), HOT, -1)]
 
 
