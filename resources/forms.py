@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
@@ -218,7 +219,8 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
 
 
 def _metatile_sizing(cleaned: dict[str, Any]) -> MetatileSizing:
-    return MetatileSizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], conf.metatile_seconds())
+    seconds = settings.LAYER_BLOCK_SECONDS
+    return MetatileSizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], seconds)
 
 
 def _measure_metatiles(layer: Layer, sizing: MetatileSizing) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -58,9 +57,7 @@ class HotCacheFiller:
             self._asking = asyncio.create_task(self._ask_forever())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._asking:
             self._asking.cancel()
             [ended] = await asyncio.gather(self._asking, return_exceptions=True)

@@ -167,10 +167,6 @@ class LayerCosts:
         known = nearest_value(self.seconds, zoom)
         return UNKNOWN_WORK_SECONDS if known is None else known
 
-    def bytes_at(self, zoom: int) -> float | None:
-        """Returns the same for a tile's bytes; None if no tile is known."""
-        return nearest_value(self.tile_bytes, zoom)
-
 
 @dataclass(frozen=True, slots=True)
 class WorkEstimate:
@@ -183,7 +179,7 @@ class WorkEstimate:
 
     @classmethod
     def of(cls, zoom: int, tiles: int, works: int, costs: LayerCosts) -> Self:
-        known = costs.bytes_at(zoom)
+        known = nearest_value(costs.tile_bytes, zoom)
         return cls(tiles, works, works * costs.seconds_at(zoom), None if known is None else tiles * known)
 
     def __add__(self, other: Self) -> Self:

@@ -32,15 +32,7 @@ from ..tiles.layers import LayerView
 from . import area as prewarm_area
 from . import pieces, tile_pieces
 from .area import TileCoverage
-from .pieces import (
-    COLD_STATE,
-    UNKNOWN_WORK_SECONDS,
-    Piece,
-    PieceCandidate,
-    PrewarmRule,
-    WantedContent,
-    WorkEstimate,
-)
+from .pieces import COLD_STATE, UNKNOWN_WORK_SECONDS, Piece, PieceCandidate, PrewarmRule, WantedContent, WorkEstimate
 from .tile_pieces import TileVariant, load_costs
 
 HORIZON_SECONDS = 3600.0
@@ -248,7 +240,7 @@ def _total_bytes(plan: PrewarmPlan, tiles: Counter[tuple[str, int]]) -> float | 
     for layer in plan.layers if plan.tiles else ():
         known = load_costs(layer, (), TileVariant())
         for zoom in range(layer.min_zoom, layer.max_zoom + 1):
-            size = known.bytes_at(zoom)
+            size = pieces.nearest_value(known.tile_bytes, zoom)
             if size is None and tiles[layer.slug, zoom]:
                 return None
             whole += tiles[layer.slug, zoom] * (size or 0.0)

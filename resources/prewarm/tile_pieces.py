@@ -14,6 +14,7 @@ from retry.errors import StoreUnavailable
 
 from ..image_formats import DEFAULT_TILE_FORMAT
 from ..tiles import layers, tile_address
+from ..tiles.demand import load_popular_tiles
 from ..tiles.layers import LayerView
 from ..tiles.tile_address import Metatile, Tile
 from ..tiles.work import tile_work
@@ -132,17 +133,13 @@ def load_costs(layer: LayerView, zooms: Collection[int], variant: TileVariant) -
     tiles = {zoom: Tile(layer.slug, zoom, 0, 0, variant.scale, variant.format) for zoom in zooms}
     kinds = {tile_work(layer, tile).kind: zoom for zoom, tile in tiles.items()}
     seconds = {kinds[kind]: found for kind, found in claims.load_durations(kinds).items()}
-    popular = popularity.most_popular_contents(
-        tile_address.TILE_KIND, SAMPLED_TILES, f"{tile_address.TILE_KIND}:{layer.slug}:"
-    )
-    return LayerCosts(seconds, _mean_tile_bytes(each.content_key for each in popular))
+    return LayerCosts(seconds, _mean_tile_bytes([tile for tile, _ in load_popular_tiles(layer.slug, SAMPLED_TILES)]))
 
 
-def _mean_tile_bytes(keys: Iterable[str]) -> dict[int, float]:
+def _mean_tile_bytes(tiles: list[Tile]) -> dict[int, float]:
     """Returns the mean by zoom, of the cached tiles. Empty tiles share one content and have no bytes of their own."""
-    tiles = [(key, tile) for key in keys if (tile := Tile.of_key(key))]
     sizes: dict[int, list[int]] = defaultdict(list)
-    for (_, tile), (is_there, size) in zip(tiles, _stored_sizes([key for key, _ in tiles]), strict=True):
+    for tile, (is_there, size) in zip(tiles, _stored_sizes([tile.content_key for tile in tiles]), strict=True):
         if is_there:
             sizes[tile.z].append(size)
     return {zoom: sum(found) / len(found) for zoom, found in sizes.items()}
@@ -185,10 +182,7 @@ def load_zoom_costs(layer: LayerView) -> list[ZoomCost]:
 def _request_shares(slug: str) -> dict[int, float]:
     """Returns by zoom the share of the requests for the most popular tiles, in percent; empty if nothing is known."""
     requests: dict[int, float] = defaultdict(float)
-    for each in popularity.most_popular_contents(
-        tile_address.TILE_KIND, MAX_RANKED_TILES, f"{tile_address.TILE_KIND}:{slug}:"
-    ):
-        if tile := Tile.of_key(each.content_key):
-            requests[tile.z] += each.requests
+    for tile, number in load_popular_tiles(slug, MAX_RANKED_TILES):
+        requests[tile.z] += number
     whole = sum(requests.values())
     return {zoom: 100 * number / whole for zoom, number in requests.items()} if whole else {}

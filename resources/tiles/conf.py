@@ -26,24 +26,6 @@ def uploads_folder() -> Path:
     return Path(settings.UPLOADS_DIRECTORY)
 
 
-def snapshot_seconds() -> float:
-    """Time for which a process uses its snapshot of the layers."""
-    return float(settings.LAYER_SNAPSHOT_SECONDS)
-
-
-def max_scenes() -> int:
-    return int(settings.LAYER_SCENES_KEPT)
-
-
-def metatile_seconds() -> float:
-    """Time that painting a metatile may take; 0 for tiles painted one by one."""
-    return float(settings.LAYER_BLOCK_SECONDS)
-
-
 def upstream_guard() -> AddressGuard:
     """Returns the guard of the ports and hosts that tiles may be fetched from."""
     return allowed_ips.build_guard((int(port) for port in settings.FETCH_PORTS), settings.FETCH_ALLOW_PRIVATE)
-
-
-def max_upstream_tile_bytes() -> int:
-    return int(settings.FETCH_TILE_MAX_BYTES)

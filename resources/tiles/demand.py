@@ -75,16 +75,19 @@ def load_demand(slug: str, now: float, bounds: grid.Bounds = grid.WORLD) -> Laye
     """
     titles = ("Total", "Last hour", "Last day")
     counted = popularity.load_group_hits(tile_address.TILE_KIND, slug, now, (HOUR_SECONDS, DAY_SECONDS))
-    found = popularity.most_popular_contents(
-        tile_address.TILE_KIND, MAX_RANKED_TILES, f"{tile_address.TILE_KIND}:{slug}:"
-    )
     tiles = [
-        PopularTile(tile, tile.path, _map_fragment(tile.z, tile.x, tile.y), each.requests)
-        for each in found
-        if (tile := Tile.of_key(each.content_key))
+        PopularTile(tile, tile.path, _map_fragment(tile.z, tile.x, tile.y), requests)
+        for tile, requests in load_popular_tiles(slug, MAX_RANKED_TILES)
     ]
     spans = [_request_span(title, numbers) for title, numbers in zip(titles, counted, strict=True)]
     return LayerDemand(spans, tiles[:MAX_SHOWN_TILES], _demand_by_zoom(tiles), _demand_by_region(tiles, bounds))
+
+
+def load_popular_tiles(slug: str, most: int, least_requests: float = 0.0) -> list[tuple[Tile, float]]:
+    """Loads the most popular tiles of a layer, with their weighted requests. Raises StoreUnavailable."""
+    kind = tile_address.TILE_KIND
+    found = popularity.most_popular_contents(kind, most, f"{kind}:{slug}:", least=least_requests)
+    return [(tile, each.requests) for each in found if (tile := Tile.of_key(each.content_key))]
 
 
 def _request_span(title: str, numbers: dict[str, float]) -> RequestSpan:

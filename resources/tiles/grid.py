@@ -66,12 +66,6 @@ def key_places(keys: TileKeys) -> tuple[TileKeys, TileKeys]:
     return _gather_bits(keys), _gather_bits(keys >> 1)
 
 
-def distinct_keys(keys: TileKeys) -> TileKeys:
-    """Returns the same numbers, sorted, each once."""
-    found: TileKeys = np.unique(keys)
-    return found
-
-
 def _spread_bits(values: TileKeys) -> TileKeys:
     spread: TileKeys = values.astype(np.int64)
     for shift, mask in _SPREAD_MASKS:

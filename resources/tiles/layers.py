@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Self
 
+from django.conf import settings
 from django.db import Error as DatabaseError
 
 from ..caches import Snapshot
-from . import conf, grid, styles
+from . import grid, styles
 from .errors import LayerError
 from .models import Layer
 from .staleness import Expiration, TileMarks, lowest_fresh_version
@@ -152,4 +153,4 @@ class _MarksCache:
 
 _marks = _MarksCache()
 
-snapshot = Snapshot("the layers", _read_layers, conf.snapshot_seconds)
+snapshot = Snapshot("the layers", _read_layers, lambda: settings.LAYER_SNAPSHOT_SECONDS)

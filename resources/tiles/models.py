@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Self
+from typing import Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
-from django.db.models.base import ModelBase
 
 from . import conf, grid, styles, tile_address
 from .errors import LayerError
@@ -176,20 +175,13 @@ class Layer(models.Model):
         if least is not None and most is not None and most < least:
             yield "most_fresh_seconds", "This is below the fresh seconds, which are the least."
 
-    def save(
-        self,
-        *,
-        force_insert: bool | tuple[ModelBase, ...] = False,
-        force_update: bool = False,
-        using: str | None = None,
-        update_fields: Iterable[str] | None = None,
-    ) -> None:
+    def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
         """Saves under a new version: tiles painted before become stale. Does not touch the files."""
         self.version = self.data_version = next_version(self.version, time.time())
         self.expirations, self.marks = [], b""
         if update_fields is not None:
             update_fields = {*update_fields, *VERSION_FIELDS}
-        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
+        super().save(update_fields=update_fields, **options)
 
     def expire(self, part: LayerPart | None = None) -> None:
         """Makes all tiles stale, or those of a part. Saves nothing else."""
@@ -198,10 +190,7 @@ class Layer(models.Model):
             return
         self.version = next_version(self.version, time.time())
         self.expirations, self.data_version = add_expiration(
-            self.expirations,
-            self.data_version,
-            Expiration(self.version, part),
-            self.fresh_seconds + self.stale_seconds,
+            self.expirations, self.data_version, Expiration(self.version, part), self.fresh_seconds + self.stale_seconds
         )
         super().save(update_fields=VERSION_FIELDS)
 

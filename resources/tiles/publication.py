@@ -171,7 +171,7 @@ def measure_metatiles(slug: str, compiled: CompiledLayer, fields: Mapping[str, A
     """Returns the layer with the sides of its metatiles, measured as it will be stored. Raises ValidationError."""
     layer = _layer_with_fields(Layer.objects.all(), slug, _described_fields(compiled, fields))
     layer.full_clean()
-    sizing = MetatileSizing(layer.style, layer.min_zoom, layer.max_zoom, conf.metatile_seconds())
+    sizing = MetatileSizing(layer.style, layer.min_zoom, layer.max_zoom, settings.LAYER_BLOCK_SECONDS)
     return sizing.size(compiled, time.process_time)
 
 

@@ -62,7 +62,7 @@ class TouchedTiles:
         """Returns the same and more: deeper than that zoom, all tiles below the touched tiles' ancestors."""
         zooms, below = list(self.zooms), self.below
         while len(zooms) - 1 > deepest:
-            below = grid.distinct_keys(np.concatenate((zooms.pop(), below)) >> 2)
+            below = np.unique(np.concatenate((zooms.pop(), below)) >> 2)
         return type(self)(tuple(zooms), below)
 
     def at_most(self, count: int) -> Self:
@@ -79,8 +79,8 @@ def join_touched(parts: Sequence[TouchedTiles]) -> TouchedTiles:
         return TouchedTiles.nothing()
     deepest = min(part.deepest for part in parts)
     alike = [part.as_deep_as(deepest) for part in parts]
-    zooms = (grid.distinct_keys(np.concatenate(each)) for each in zip(*(part.zooms for part in alike), strict=True))
-    return TouchedTiles(tuple(zooms), grid.distinct_keys(np.concatenate([part.below for part in alike])))
+    zooms = (np.unique(np.concatenate(each)) for each in zip(*(part.zooms for part in alike), strict=True))
+    return TouchedTiles(tuple(zooms), np.unique(np.concatenate([part.below for part in alike])))
 
 
 MAX_MARKS_PER_CHANGE = 60_000

@@ -11,20 +11,20 @@ from functools import partial
 from typing import cast
 
 from celery import current_app
+from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as NotRunning
 from redis.exceptions import RedisError
 
-from retry import contents, deferral, errors, metrics, popularity, stores
+from retry import contents, deferral, errors, metrics, stores
 from retry.conf import conf
 from retry.decision import Serve
 from retry.work import Work
 
 from .. import locks
 from ..image_formats import TILE_FORMATS
-from . import conf as tiles_conf
-from . import layer_files, tile_address
+from . import demand, layer_files
 from .data.geojson import LayerKind
 from .errors import UnknownLayerError
 from .layers import LayerView
@@ -68,7 +68,7 @@ def load_scene(slug: str) -> tuple[LayerView, AnyScene]:
         layer = _find_painted_layer(slug)
         try:
             key = (layer.kind, layer.geometry_name, layer.speeds_name, json.dumps(layer.style, sort_keys=True))
-            scene = _scene_cache.get(key, partial(_build_scene, layer), most=tiles_conf.max_scenes())
+            scene = _scene_cache.get(key, partial(_build_scene, layer), most=settings.LAYER_SCENES_KEPT)
             return LayerView.of(layer), scene
         except FileNotFoundError:  # its data was replaced after the row was read
             if attempt + 1 == SCENE_ATTEMPTS:
@@ -87,7 +87,7 @@ def _find_painted_layer(slug: str) -> Layer:
 def _build_scene(layer: Layer) -> AnyScene:
     kind, name = cast(LayerKind, layer.kind), layer.geometry_name
     ground = _ground_cache.get(
-        name, lambda: painter.read_ground(kind, layer_files.read_file(name)), most=tiles_conf.max_scenes()
+        name, lambda: painter.read_ground(kind, layer_files.read_file(name)), most=settings.LAYER_SCENES_KEPT
     )
     speeds = layer_files.read_file(layer.speeds_name) if kind == "lines" and layer.speeds_name else None
     return painter.build_scene(kind, ground, speeds, layer.style)
@@ -168,9 +168,8 @@ def refresh_popular_tiles(slug: str, version: int) -> int:
 
 
 def _popular_tiles(layer: LayerView, version: int) -> list[Tile]:
-    beginning, least = f"{tile_address.TILE_KIND}:{layer.slug}:", conf().POPULAR_REQUESTS
-    popular = popularity.most_popular_contents(tile_address.TILE_KIND, MAX_POPULAR_TILES, beginning, least=least)
-    tiles = [tile for each in popular if (tile := Tile.of_key(each.content_key)) and layer.has_zoom(tile.z)]
+    popular = demand.load_popular_tiles(layer.slug, MAX_POPULAR_TILES, conf().POPULAR_REQUESTS)
+    tiles = [tile for tile, _ in popular if layer.has_zoom(tile.z)]
     touched = [tile for tile in tiles if layer.version_for(tile.z, tile.x, tile.y) >= version]
     return touched[:MAX_REFRESHED_TILES]
 

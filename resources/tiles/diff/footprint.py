@@ -39,7 +39,7 @@ def tiles_under_strokes(starts: Floats, ends: Floats, half_width: float, zoom: i
     met, rows = _whole_numbers(np.maximum(north - half_width, 0), np.minimum(south + half_width, tiles - 0.5))
     if met is None or rows is None:
         return None
-    return grid.distinct_keys(grid.tile_keys(columns[met] % tiles, rows))
+    return np.unique(grid.tile_keys(columns[met] % tiles, rows))
 
 
 def _whole_numbers(firsts: Floats, lasts: Floats) -> tuple[Indexes, Indexes] | tuple[None, None]:
@@ -185,7 +185,7 @@ def tiles_of_changed_points(old: Points, new: Points, style: PointStyle, zooms: 
     each = [keys for keys in deeper if keys is not None]
     if len(each) < len(deeper):
         return None
-    return TouchedTiles(tuple(found), grid.distinct_keys(np.concatenate([grid.no_keys(), *each])))
+    return TouchedTiles(tuple(found), np.unique(np.concatenate([grid.no_keys(), *each])))
 
 
 def _changed_rows_by_zoom(old: Points, new: Points, style: PointStyle) -> Callable[[int], PointRows]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from django.conf import settings
 from django.db import Error as DatabaseError
 
 from resources.fetch.conf import fast_limits, slow_limits
@@ -18,7 +19,7 @@ from retry.errors import PreparationError
 from retry.work import Argument
 
 from ...image_formats import UPSTREAM_FORMATS
-from .. import conf, layers
+from .. import layers
 from ..errors import UpstreamImageError
 from ..layers import LayerView
 from ..tile_address import Tile
@@ -86,8 +87,8 @@ class UpstreamFetchTask:
             headers={"Accept": ACCEPTED_TYPES},
             etag=known.etag if known else None,
             last_modified=known.last_modified if known else None,
-            limits=replace(fast_limits(), max_body_bytes=conf.max_upstream_tile_bytes()),
-            slow_limits=replace(slow_limits(), max_body_bytes=conf.max_upstream_tile_bytes()),
+            limits=replace(fast_limits(), max_body_bytes=settings.FETCH_TILE_MAX_BYTES),
+            slow_limits=replace(slow_limits(), max_body_bytes=settings.FETCH_TILE_MAX_BYTES),
         )
 
     def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:

@@ -213,7 +213,7 @@ def test_a_zoom_of_which_nothing_is_known_is_like_the_nearest() -> None:
     assert COSTS.seconds_at(7) == 0.5
     assert COSTS.seconds_at(8) == 2.0
     assert LayerCosts({}, {}).seconds_at(3) == pieces.UNKNOWN_WORK_SECONDS
-    assert LayerCosts({}, {}).bytes_at(3) is None
+    assert pieces.nearest_value({}, 3) is None
 
 
 def test_estimates_add_up_and_an_unknown_size_makes_the_whole_unknown() -> None:

@@ -151,7 +151,7 @@ def touched(*zooms: set[tuple[int, int]], below: set[tuple[int, int]] = frozense
 
 
 def keys(tiles: set[tuple[int, int]]) -> grid.TileKeys:
-    return grid.distinct_keys(np.array([grid.tile_key(x, y) for x, y in tiles], np.int64))
+    return np.unique(np.array([grid.tile_key(x, y) for x, y in tiles], np.int64))
 
 
 def everywhere(zoom: int) -> TouchedTiles:

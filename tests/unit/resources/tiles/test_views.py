@@ -236,7 +236,7 @@ def told(layer: Layer, *touched: tuple[float, TouchedTiles]) -> Any:
 
 
 def tiles(*places: tuple[int, int], zoom: int = 3) -> TouchedTiles:
-    keys = grid.distinct_keys(np.array([grid.tile_key(x, y) for x, y in places]))
+    keys = np.unique(np.array([grid.tile_key(x, y) for x, y in places]))
     return TouchedTiles((*[grid.no_keys()] * zoom, keys), keys)
 
 
