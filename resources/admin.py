@@ -5,7 +5,7 @@ Imports the other admins of the app, which register themselves.
 
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -50,15 +50,8 @@ TOKEN_HELP = {
 @admin.register(ApiToken)
 class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
     list_display = (
-        "name",
-        "prefix",
-        "listed_layers",
-        "may_mirror",
-        "may_take_down",
-        "may_manage_feeds",
-        "enabled",
-        "expires_at",
-        "last_used_at",
+        *("name", "prefix", "listed_layers", "may_mirror", "may_take_down", "may_manage_feeds"),
+        *("enabled", "expires_at", "last_used_at"),
     )
     list_filter = ("enabled",)
     search_fields = ("name", "prefix", "layers")
@@ -199,21 +192,18 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     @admin.action(description="Enable", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        self._save_each(request, queryset, "Enabled: {}.", enabled=True)
+        self._switch(request, queryset, "Enabled", enabled=True)
 
     @admin.action(description="Disable", permissions=["change"])
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        self._save_each(request, queryset, "Disabled: {}.", enabled=False)
+        self._switch(request, queryset, "Disabled", enabled=False)
 
-    def _save_each(self, request: HttpRequest, layers: QuerySet[Layer], said: str, **fields: bool) -> None:
-        """Sets some fields of each layer and saves it under a new version."""
-        done = []
+    def _switch(self, request: HttpRequest, layers: QuerySet[Layer], said: str, *, enabled: bool) -> None:
+        """Saves each layer under a new version."""
         for layer in layers:
-            for name, value in fields.items():
-                setattr(layer, name, value)
-            layer.save(update_fields=fields)
-            done.append(layer.slug)
-        self.message_user(request, said.format(", ".join(done)))
+            layer.enabled = enabled
+            layer.save(update_fields=("enabled",))
+        self.message_user(request, f"{said}: {', '.join(layer.slug for layer in layers)}.")
 
     def delete_model(self, request: HttpRequest, obj: Layer) -> None:
         publication.delete_layers([obj])
@@ -222,27 +212,19 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         publication.delete_layers(queryset)
 
     @method_decorator(csrf_protect)
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
         """Shows or saves the form. Not in one transaction: compiling a file takes up to a minute.
 
         Django's own transaction would hold SQLite's only write lock for all that time.
         """
         try:
-            answer: HttpResponse = self._changeform_view(  # type: ignore[attr-defined]  # not in the stubs
-                request, object_id, form_url, extra_context
-            )
+            changed = self._changeform_view(request, *args, **options)  # type: ignore[attr-defined]  # not in the stubs
         except (SpeedsError, DatabaseError, OSError) as error:
             if request.method != "POST":
                 raise
             self.message_user(request, f"Nothing was saved: {error}", messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        return answer
+        return cast(HttpResponse, changed)
 
     def save_model(self, request: HttpRequest, obj: Layer, form: Any, change: bool) -> None:
         """Saves only the fields changed in the form: speeds may have come in since it was opened."""

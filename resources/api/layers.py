@@ -67,12 +67,7 @@ class Expired(Schema):
     version: int
 
 
-@router.get(
-    "/layers",
-    response=Layers,
-    summary="List layers",
-    openapi_extra=problems.describe_problems(503),
-)
+@router.get("/layers", response=Layers, summary="List layers", openapi_extra=problems.describe_problems(503))
 def list_layers(request: HttpRequest, response: HttpResponse) -> Layers:
     """All layers that are switched on, in the order of their slugs."""
     _allow_other_origins(response)
@@ -192,15 +187,12 @@ def send_speeds(
 
 
 def _speeds_taken(update: SpeedsUpdate) -> SpeedsTaken:
-    layer, report = update.layer, update.report
-    return SpeedsTaken(
+    layer = update.layer
+    return bodies.describe(
+        update.report,
+        SpeedsTaken,
         layer=layer.slug,
-        rows=report.rows,
         changed=update.changed,
-        unknown=report.unknown,
-        unknown_examples=list(report.unknown_examples),
-        refused=report.refused,
-        refused_examples=list(report.refused_examples),
         segments=layer.segments,
         segments_with_speeds=layer.speeds_known,
         version=layer.version,

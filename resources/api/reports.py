@@ -190,24 +190,19 @@ def _reported_json(reported: ReportResult) -> dict[str, Any]:
 
 def _describe_progress(batch: Batch, items: list[BatchItem], more: str | None) -> BatchDescribed:
     steps = batches.count_settled_items(batch.pk)
-    return BatchDescribed(
+    return bodies.describe(
+        batch,
+        BatchDescribed,
         batch=batch.pk,
-        created_at=batch.created_at,
-        finished_at=batch.finished_at,
-        total=batch.total,
         settled=sum(steps.values()),
         steps=steps,
         webhook=batch.webhook or None,
         webhook_stands=batches.describe_webhook(batch, datetime.now(UTC)) or None,
-        items=[
-            ItemDescribed(
-                position=item.position,
-                url=item.url,
-                step=item.step or None,
-                digest=item.blob_digest or None,
-                reason=item.detail or None,
-            )
-            for item in items
-        ],
+        items=[_describe_item(item) for item in items],
         next=more,
     )
+
+
+def _describe_item(item: BatchItem) -> ItemDescribed:
+    named = {"step": item.step or None, "digest": item.blob_digest or None, "reason": item.detail or None}
+    return bodies.describe(item, ItemDescribed, **named)

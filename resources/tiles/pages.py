@@ -30,6 +30,8 @@ ANSWER_KINDS = (
     {"name": "failed", "title": "Failed, to be retried", "meaning": "busy or broken: requested again later"},
 )
 
+SHOWN_FIELDS = ("slug", "title", "version", "base", "order", "min_zoom", "max_zoom", "attribution", "note")
+
 
 @responses.read_only
 @database.answer_outages
@@ -62,16 +64,8 @@ def site_icon(_: HttpRequest) -> HttpResponse:
 def describe_layer(layer: LayerView) -> dict[str, Any]:
     """Returns a layer's values for the page and its script. Nothing secret."""
     return {
-        "slug": layer.slug,
-        "title": layer.title,
-        "version": layer.version,
-        "base": layer.base,
-        "order": layer.order,
-        "min_zoom": layer.min_zoom,
-        "max_zoom": layer.max_zoom,
+        **{name: getattr(layer, name) for name in SHOWN_FIELDS},
         "bounds": layer.bounds.as_list(),
-        "attribution": layer.attribution,
-        "note": layer.note,
         "legend": [] if layer.base else styles.layer_legend(layer.kind, layer.style),
         "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{'{r}' if layer.has_scale(2) else ''}.png",
         "tilejson": f"/tiles/{layer.slug}.json",

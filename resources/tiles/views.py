@@ -72,9 +72,7 @@ def build_change_feed(layers: Iterable[LayerView], now: float) -> dict[str, Any]
 def _describe_layer_changes(layer: LayerView, now: float) -> dict[str, Any]:
     """Before `since` anything may have changed. Only changes of data are listed: others have no tiles."""
     since = max(
-        layer.data_version,
-        int((now - FEED_SECONDS) * 1_000_000),
-        *(each.version for each in layer.expirations),
+        layer.data_version, int((now - FEED_SECONDS) * 1_000_000), *(each.version for each in layer.expirations)
     )
     versions = [version for version in layer.marks.versions() if version > since]
     told = versions[:: min(-1, len(versions) // -MAX_FEED_CHANGES)][::-1]
