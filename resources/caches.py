@@ -16,6 +16,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from threading import Lock
@@ -225,14 +226,9 @@ class CachedBatch(Generic[Value]):
         for some, reply in zip(slices, replies, strict=False):  # an unreachable server sends none
             for key, packed in zip(some, cast(list[bytes | None], reply), strict=True):
                 if packed:
-                    self._unpack(key, packed, found)
+                    with suppress(ValueError):  # of another version: counts as absent
+                        found[key] = self._kept.read(packed)
         return found
-
-    def _unpack(self, key: str, packed: bytes, found: dict[str, Value]) -> None:
-        try:
-            found[key] = self._kept.read(packed)
-        except ValueError:  # of another version: counts as absent
-            return
 
     def _write(self, values: Mapping[str, Value], *, only_new: bool) -> None:
         """Writes values. `only_new`: keeps existing keys, since a value written or forgotten meanwhile is newer."""
@@ -263,12 +259,9 @@ class CachedBatch(Generic[Value]):
 
     def _execute(self, commands: Sequence[tuple[object, ...]]) -> list[object]:
         """Sends the commands in as few trips as possible. Returns the replies up to the first failed trip."""
-        slices = [
-            commands[start : start + MAX_PIPELINE_COMMANDS] for start in range(0, len(commands), MAX_PIPELINE_COMMANDS)
-        ]
         replies: list[object] = []
-        for some in slices:
-            found = self._execute_at_once(some)
+        for start in range(0, len(commands), MAX_PIPELINE_COMMANDS):
+            found = self._execute_at_once(commands[start : start + MAX_PIPELINE_COMMANDS])
             if not found:
                 break
             replies += found

@@ -3,7 +3,7 @@
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,19 +22,22 @@ GENERATED_NOTE = "The lines are real, as of 2018. The speeds are generated: nobo
 
 @dataclass(frozen=True, slots=True)
 class DemoLayer:
-    """A layer of the demo: its file, and its fields other than the defaults."""
+    """A layer of the demo, its fields other than the defaults, and its file if it has another name."""
 
     slug: str
     kind: Literal["lines", "areas", "points"]
-    file: str
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any]
+    other_file: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.other_file or f"{self.slug}.geojson"
 
 
 DEMO_LAYERS = (
     DemoLayer(
         "land",
         "areas",
-        "land.geojson",
         {
             "title": "Land",
             "base": True,
@@ -47,7 +50,6 @@ DEMO_LAYERS = (
     DemoLayer(
         "london",
         "areas",
-        "london.geojson",
         {
             "title": "London boroughs",
             "base": True,
@@ -61,7 +63,6 @@ DEMO_LAYERS = (
     DemoLayer(
         "countries",
         "lines",
-        "countries.geojson",
         {
             "title": "Countries",
             "base": True,
@@ -74,7 +75,6 @@ DEMO_LAYERS = (
     DemoLayer(
         "earthquakes",
         "points",
-        "earthquakes.geojson",
         {
             "title": "Earthquakes",
             "order": 25,
@@ -87,7 +87,6 @@ DEMO_LAYERS = (
     DemoLayer(
         JAMS_SLUG,
         "lines",
-        "tube.geojson",
         {
             "title": "London Underground",
             "order": 30,
@@ -96,5 +95,6 @@ DEMO_LAYERS = (
             "note": GENERATED_NOTE,
             "fresh_seconds": 3600,
         },
+        "tube.geojson",
     ),
 )

@@ -17,8 +17,8 @@ from .demo_layers import DATA_FOLDER, DEMO_LAYERS, JAMS_SLUG, DemoLayer
 FIRST_OFFERED_SLUGS = ("countries", "jams", "land", "london")
 
 
-def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> int:
-    """Loads the demo's missing layers, and returns their number. Leaves existing layers alone.
+def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> None:
+    """Loads the demo's missing layers. Leaves existing layers alone.
 
     Layers `offered` before are not loaded again: an admin deleted them. Raises LayerError or ValidationError if a
     file cannot become a layer.
@@ -32,18 +32,16 @@ def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> i
         report(f"{number}/{len(missing)} {layer.slug}: {stored.segments:,} {layer.kind}")
     if not missing and not offered:
         report("The demo's layers are there already.")
-    return len(missing)
 
 
-def load_demo_once(report: Callable[[str], None], memory: Path) -> int:
+def load_demo_once(report: Callable[[str], None], memory: Path) -> None:
     """Loads the layers never offered to this site, and notes them as offered in the file `memory`."""
     offered = read_offered(memory)
-    loaded = load_demo(report, offered)
+    load_demo(report, offered)
     remembered = sorted({*offered, *(layer.slug for layer in DEMO_LAYERS)})
     written = memory.with_name(f"{memory.name}.new")
     written.write_text("".join(f"{slug}\n" for slug in remembered))
     written.replace(memory)
-    return loaded
 
 
 def read_offered(memory: Path) -> set[str]:

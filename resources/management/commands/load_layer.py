@@ -17,20 +17,10 @@ from resources.tiles.upstream.templates import parse_template
 
 from ..cli import fail_clearly, prefix_errors
 
+SAME_NAMES = ("title", "attribution", "note", "min_zoom", "max_zoom", "order", "base", "style", "bounds")
 OPTION_FIELDS = {
-    "title": "title",
-    "attribution": "attribution",
-    "note": "note",
-    "min_zoom": "min_zoom",
-    "max_zoom": "max_zoom",
-    "fresh": "fresh_seconds",
-    "stale": "stale_seconds",
-    "client": "client_seconds",
-    "order": "order",
-    "base": "base",
-    "style": "style",
-    "bounds": "bounds",
-    "most_fresh": "most_fresh_seconds",
+    **{name: name for name in SAME_NAMES},
+    **{name: f"{name}_seconds" for name in ("fresh", "stale", "client", "most_fresh")},
 }
 
 
@@ -54,20 +44,13 @@ class Command(BaseCommand):
         parser.add_argument("--note")
         parser.add_argument("--min-zoom", type=int)
         parser.add_argument("--max-zoom", type=int)
-        parser.add_argument("--fresh", type=float, metavar="SECONDS", help="time for which tiles are fresh")
-        parser.add_argument(
-            "--stale",
-            type=float,
-            metavar="SECONDS",
-            help="time for which stale tiles are served while they are refreshed",
-        )
-        parser.add_argument(
-            "--most-fresh",
-            type=float,
-            metavar="SECONDS",
-            help="upper limit of the freshness that another server declares",
-        )
-        parser.add_argument("--client", type=float, metavar="SECONDS", help="time for which browsers keep tiles")
+        for name, text in (
+            ("--fresh", "time for which tiles are fresh"),
+            ("--stale", "time for which stale tiles are served while they are refreshed"),
+            ("--most-fresh", "upper limit of the freshness that another server declares"),
+            ("--client", "time for which browsers keep tiles"),
+        ):
+            parser.add_argument(name, type=float, metavar="SECONDS", help=text)
         parser.add_argument("--bounds", metavar="W,S,E,N", help="in degrees; default: the bounds of the data")
         parser.add_argument("--order", type=int, help="higher numbers are drawn on top")
         parser.add_argument("--base", action="store_true", default=None, help="part of the base map")

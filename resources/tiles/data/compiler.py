@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import grid
 from ..errors import SpeedsError
@@ -163,10 +162,6 @@ def read_patch(
 def count_changed(before: SegmentSpeeds | None, after: SegmentSpeeds) -> int:
     if before is None:
         return int(np.count_nonzero(~np.isnan(after.speed_kmh) | ~np.isnan(after.free_flow_kmh)))
-    same = _same_speeds(before.speed_kmh, after.speed_kmh) & _same_speeds(before.free_flow_kmh, after.free_flow_kmh)
-    return int(np.count_nonzero(~same))
-
-
-def _same_speeds(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (before == after) | (np.isnan(before) & np.isnan(after))
-    return found
+    pairs = (before.speed_kmh, after.speed_kmh), (before.free_flow_kmh, after.free_flow_kmh)
+    same = [np.isclose(*pair, rtol=0, atol=0, equal_nan=True) for pair in pairs]
+    return int(np.count_nonzero(~(same[0] & same[1])))

@@ -15,15 +15,6 @@ from .. import styles
 from ..errors import LayerError
 from ..grid import Floats
 
-GEOMETRY_TYPES = {
-    "Point",
-    "MultiPoint",
-    "LineString",
-    "MultiLineString",
-    "Polygon",
-    "MultiPolygon",
-    "GeometryCollection",
-}
 _LONGITUDE_LATITUDE_CRS = re.compile(
     r"(urn:ogc:def:crs:|https?://www\.opengis\.net/def/crs/)?(OGC[:/][\d.]*[:/])?CRS:?84"
     r"|(urn:ogc:def:crs:|https?://www\.opengis\.net/def/crs/)?EPSG[:/]([\d.]*[:/])?4326",
@@ -176,6 +167,9 @@ def read_named_features(
             progress(number + 1, len(every))
 
 
+GEOMETRY_TYPES = {"GeometryCollection"}.union(*_GEOMETRY_TYPES_BY_KIND.values())
+
+
 def _is_geometry(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in GEOMETRY_TYPES
 
@@ -313,10 +307,7 @@ class PointFeatures:
 
 
 def read_point_features(
-    data: bytes,
-    weight: str | None = None,
-    limits: LayerLimits | None = None,
-    progress: ProgressCallback | None = None,
+    data: bytes, weight: str | None = None, limits: LayerLimits | None = None, progress: ProgressCallback | None = None
 ) -> PointFeatures:
     """Reads the points of a GeoJSON file. Raises LayerError naming the first wrong feature.
 
