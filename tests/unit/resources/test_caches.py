@@ -88,9 +88,7 @@ def test_all_processes_know_a_note_at_once(made: Made, source: Source) -> None:
 
 
 @pytest.mark.parametrize("change", ["note", "forget"])
-def test_a_reading_from_before_a_change_does_not_put_the_old_value_back(
-    made: Made, source: Source, change: str
-) -> None:
+def test_a_reading_from_before_a_change_puts_no_old_value_back(made: Made, source: Source, change: str) -> None:
     other = made()
     source.rows = {"a": "old"}
 
@@ -129,9 +127,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
-    made: Made, source: Source, trips: list[int]
-) -> None:
+def test_many_keys_are_one_trip_and_questions_of_bounded_size(made: Made, source: Source, trips: list[int]) -> None:
     keys = [f"k{number}" for number in range(10_000)]
     source.rows = dict.fromkeys(keys, "x")
     assert len(made()(keys)) == 10_000
@@ -141,7 +137,7 @@ def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
     assert trips[2:] == [10]
 
 
-def test_more_than_a_list_can_hold_is_written_in_portions(
+def test_very_many_are_written_in_portions(
     made: Made, trips: list[int], redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caches, "MAX_PIPELINE_COMMANDS", 3)
@@ -156,7 +152,7 @@ def test_values_of_another_version_are_asked_for_again(made: Made, source: Sourc
     assert made()(["a"]) == {"a": "1"}
 
 
-def test_a_server_that_is_away_is_asked_once_a_second_and_the_loader_answers(
+def test_a_missing_server_is_asked_once_a_second(
     made: Made, source: Source, trips: list[int], redis_servers: RedisServers
 ) -> None:
     redis_servers.cache.stop()

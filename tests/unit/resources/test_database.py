@@ -135,10 +135,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Any:
     return begin
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["/", "/layers/jams/", "/tiles/jams.json", "/tiles/jams/0/0/0.png", STATIC_MAP],
-)
+@pytest.mark.parametrize("address", ["/", "/layers/jams/", "/tiles/jams.json", "/tiles/jams/0/0/0.png", STATIC_MAP])
 def test_a_database_that_was_never_there_is_told_as_a_problem(client: Client, away: Any, address: str) -> None:
     away()
     response = client.get(address)

@@ -129,9 +129,7 @@ def test_a_file_is_taken_down(reporter: Caller) -> None:
     problem(reporter.delete(f"/api/resources/{content('b')}"), 404)
 
 
-def test_a_file_that_comes_while_it_is_taken_down_is_not_told_as_taken_down(
-    reporter: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_coming_during_its_takedown_is_not_down(reporter: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_early(_: str) -> bool:
         blob("a")
         return False

@@ -95,20 +95,13 @@ def test_a_moment_in_the_future_gives_way_to_the_next_that_is_sent(layer: Layer,
 
 
 @pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl; charset=utf-8"])
-def test_json_lines_are_taken_too(layer: Layer, caller: Caller, kind: str) -> None:
+def test_json_lines_and_compressed_bodies_are_taken_too(layer: Layer, caller: Caller, kind: str) -> None:
     line = '{"segment_id": "north", "speed_kmh": 10.5, "free_flow_kmh": 50}\n'
-    assert caller.post(PATH, line, kind).json()["changed"] == 1
+    assert caller.post(PATH, gzip.compress(line.encode()), kind, Content_Encoding="gzip").json()["changed"] == 1
     assert in_service()["north"] == (10.5, 50)
 
 
-def test_a_compressed_body_is_taken(layer: Layer, caller: Caller) -> None:
-    body = gzip.compress(f"{HEADER}north,10,50\n".encode())
-    assert caller.post(PATH, body, Content_Encoding="gzip").json()["changed"] == 1
-
-
-def test_many_rows_are_read_in_a_process_of_their_own(
-    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_rows_are_read_in_a_child_process(layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     in_child = Mock(side_effect=compile_process.run_in_child)
     monkeypatch.setattr(speed_updates, "SMALL_UPLOAD_BYTES", 10)
     monkeypatch.setattr(compile_process, "run_in_child", in_child)
@@ -181,9 +174,7 @@ def test_a_body_that_costs_more_than_it_says_is_refused(
     assert said in problem(caller.post(PATH, body, Content_Encoding="gzip"), 413)
 
 
-def test_a_body_that_no_compression_makes_smaller_may_be_as_large_as_any_other(
-    layer: Layer, caller: Caller, settings: Any
-) -> None:
+def test_an_incompressible_body_may_be_as_large_as_any_other(layer: Layer, caller: Caller, settings: Any) -> None:
     settings.LAYER_MAX_BYTES = 1_000_000
     packed = gzip.compress(HEADER.encode() + random.Random(0).randbytes(1_000_000 - len(HEADER)))
     assert len(packed) > settings.LAYER_MAX_BYTES
@@ -202,9 +193,7 @@ def test_a_layer_whose_first_speeds_come_by_the_api(layer: Layer, caller: Caller
 
 
 @COMMITTED
-def test_an_update_that_others_overtook_is_done_again_over_theirs(
-    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overtaken_update_is_done_again(layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     overtaking = [{"south": (1.0, 50.0)}, {"south": (2.0, 50.0), "west": (3.0, 50.0)}]
     write_speeds = layer_files.write_speeds_file
 
@@ -222,9 +211,7 @@ def test_an_update_that_others_overtook_is_done_again_over_theirs(
     assert len(stored()) == 2
 
 
-def test_an_update_that_is_always_overtaken_says_so(
-    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_always_overtaken_says_so(layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     overtaken = SupersededError("Other speeds arrived in the meantime.")
     monkeypatch.setattr(publication, "publish_layer", Mock(side_effect=overtaken))
     monkeypatch.setattr(speed_updates, "PATIENCE_SECONDS", 0.1)
@@ -233,9 +220,7 @@ def test_an_update_that_is_always_overtaken_says_so(
     assert answer["Retry-After"] == "1"
 
 
-def test_large_files_are_refused_for_a_moment_while_others_are_read(
-    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_wait_while_others_are_read(layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed_updates, "SMALL_UPLOAD_BYTES", 0)
     monkeypatch.setattr(compile_process, "TURN_WAIT_SECONDS", 0)
     folder = conf.uploads_folder()
@@ -247,7 +232,7 @@ def test_large_files_are_refused_for_a_moment_while_others_are_read(
 
 
 @COMMITTED
-def test_speeds_for_a_geometry_that_was_replaced_are_found_again_by_their_ids(
+def test_speeds_for_a_replaced_geometry_are_matched_by_ids(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replaced = [LINES.replace(b"west", b"east")]
@@ -278,31 +263,25 @@ def expire(caller: Caller, part: Any) -> Any:
     return caller.post(EXPIRE, json.dumps(part), "application/json")
 
 
-def test_layers_are_listed_without_a_token(layer: Layer, stranger: Caller) -> None:
+def test_layers_are_listed_and_described_without_a_token(layer: Layer, stranger: Caller) -> None:
     answer = stranger.get("/api/layers")
     assert (answer.status_code, answer["Access-Control-Allow-Origin"], answer["Cache-Control"]) == (
         200,
         "*",
         "no-store",
     )
-    assert answer.json()["layers"] == [
+    described = stranger.get("/api/layers/jams").json()
+    assert stranger.client.get(described["tilejson"]).status_code == 200
+    head = stranger.client.head("/api/layers/jams")
+    assert (head.status_code, head.content) == (200, b"")
+    assert answer.json()["layers"] == [described]
+    assert [described] == [
         {
             **{"slug": "jams", "title": "Jams", "kind": "lines", "min_zoom": 0, "max_zoom": 18},
             **{"bounds": [-0.3, 51.4, 0.2, 51.6], "version": layer.version, "measured_at": None},
             **{"segments": 3, "segments_with_speeds": 2, "tilejson": "http://testserver/tiles/jams.json"},
         }
     ]
-
-
-def test_one_layer_is_described(layer: Layer, stranger: Caller) -> None:
-    described = stranger.get("/api/layers/jams").json()
-    assert described == stranger.get("/api/layers").json()["layers"][0]
-    assert stranger.client.get(described["tilejson"]).status_code == 200
-
-
-def test_head_is_answered_as_get(layer: Layer, stranger: Caller) -> None:
-    answer = stranger.client.head("/api/layers/jams")
-    assert (answer.status_code, answer.content) == (200, b"")
 
 
 @pytest.mark.parametrize("slug", ["nowhere", "jams%00"])
@@ -352,12 +331,8 @@ def test_a_bad_part_expires_nothing(layer: Layer, caller: Caller, part: Any, sai
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b"bbox=1"])
-def test_a_body_that_is_not_json_expires_nothing(layer: Layer, caller: Caller, body: bytes) -> None:
+def test_a_body_that_is_no_json_or_too_large_expires_nothing(layer: Layer, caller: Caller, body: bytes) -> None:
     assert "JSON" in problem(caller.post(EXPIRE, body, "application/json"), 400)
-    assert Layer.objects.get().version == layer.version
-
-
-def test_a_body_that_is_too_large_expires_nothing(layer: Layer, caller: Caller) -> None:
     problem(caller.post(EXPIRE, b" " * 3_000_000, "application/json"), 413)
     assert Layer.objects.get().version == layer.version
 

@@ -65,9 +65,7 @@ def test_a_polygon_leaves_out_what_is_not_in_it() -> None:
 
 
 @given(st.floats(-179, 170), st.floats(-80, 70), st.floats(0.1, 9), st.floats(0.1, 9), st.integers(0, 8))
-def test_a_box_as_geojson_covers_what_its_bounds_cover(
-    west: float, south: float, width: float, height: float, zoom: int
-) -> None:
+def test_a_box_of_geojson_covers_its_bounds(west: float, south: float, width: float, height: float, zoom: int) -> None:
     east, north = west + width, south + height
     drawn = area.area_of_geojson(json.dumps(polygon(box(west, south, east, north))))
     zooms = range(zoom, zoom + 1)

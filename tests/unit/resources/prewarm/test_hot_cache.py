@@ -76,7 +76,3 @@ def test_a_front_that_does_not_answer_is_not_waited_for_for_ever(asked: Asked, m
     monkeypatch.setattr(hot_cache, "SETTLE_SECONDS", 0.05)
     assert fill(["/a"]) == 0
     assert asked == [(NAMES[0], "/a")]
-
-
-def test_without_a_front_nothing_waits() -> None:
-    assert fill(["/a"], base="") == 0

@@ -114,9 +114,7 @@ def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Pai
     assert list(tile_pieces.area_pieces("jams", coverage, [tile_pieces.TileVariant()])) == []
 
 
-def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
-    painters: Painters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_begun_for_a_layer_disabled_meanwhile(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
     find, findings, next_is_found = runner._next_pieces, itertools.count(1), Event()
 
     def found(pieces: Iterator[Piece]) -> list[Piece]:
@@ -157,7 +155,7 @@ def test_older_than_paints_what_is_fresh_again(painters: Painters) -> None:
     assert "2 pieces prepared" in prewarm("--zoom", "3", "--older-than", "0.000001")
 
 
-def test_a_run_that_was_killed_goes_on_with_what_it_has_not_done_even_where_that_has_expired(
+def test_a_killed_run_goes_on_with_the_rest_even_where_done_work_has_expired(
     painters: Painters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Layer.objects.update(fresh_seconds=0)
@@ -196,9 +194,7 @@ def forget_what_was_done() -> None:
         client.delete(name)
 
 
-def test_work_claimed_elsewhere_is_waited_for_and_not_done_again(
-    painters: Painters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_claimed_elsewhere_is_waited_for_not_repeated(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
     work = replace(paint_work(snapshot(), Tile("jams", 3, 3, 2)), lane="paint.warm")
     token = claim(work)
     waited_for, end = Event(), PieceClaims._end
@@ -218,9 +214,7 @@ def test_work_claimed_elsewhere_is_waited_for_and_not_done_again(
     assert len(painters.published) == 2
 
 
-def test_a_painter_that_is_killed_in_the_middle_is_replaced_and_the_run_waits_for_it(
-    painters: Painters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_painter_is_replaced_and_waited_for(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[str] = []
 
     def publish(task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
@@ -262,9 +256,7 @@ def test_a_dry_run_tells_how_much_it_is_from_what_was_recorded_and_does_nothing(
     assert "To be done: 0 of 2 pieces of work (0 tiles)" in said
 
 
-def test_a_daemon_goes_on_after_what_went_wrong_and_ends_when_it_is_told(
-    painters: Painters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_goes_on_after_failures_and_can_be_ended(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -282,9 +274,7 @@ def test_a_daemon_goes_on_after_what_went_wrong_and_ends_when_it_is_told(
     assert all(200 < seconds <= 300 for seconds in rounds)
 
 
-def test_a_daemon_that_is_told_to_end_between_two_runs_ends_as_by_an_interrupt(
-    painters: Painters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_can_be_ended_between_two_runs(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -332,7 +322,7 @@ def test_an_area_can_be_a_file(painters: Painters, tmp_path: Path) -> None:
     assert "0 pieces prepared" in prewarm("--geojson", path)
 
 
-def test_an_interrupt_lets_end_what_is_in_hand_and_the_rest_can_be_continued(
+def test_an_interrupt_ends_work_in_hand_and_can_be_continued(
     painters: Painters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def publish_and_interrupt(*given: Any) -> None:
@@ -383,9 +373,7 @@ def test_beat_hands_over_what_is_worth_most_as_much_as_fits(painters: Painters, 
     assert {lane for _, lane in painters.published} == {"paint.warm"}
 
 
-def test_prepared_tiles_are_requested_at_the_front(
-    painters: Painters, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prepared_tiles_fill_the_hot_cache(painters: Painters, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
 
     async def fill(self: FrontClient, host: str, address: str) -> bool:

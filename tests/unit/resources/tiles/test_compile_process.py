@@ -72,9 +72,7 @@ def test_no_more_are_read_at_once_than_is_allowed(settings: Settings, monkeypatc
         pass
 
 
-def test_a_child_that_is_not_ended_by_its_parent_has_limited_processor_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_without_a_parent_has_little_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = subprocess.run
 
     def patiently(*arguments: Any, timeout: float, **named: Any) -> Any:

@@ -68,7 +68,7 @@ def test_the_layers_page_in_the_admin_shows_it(admin_client: Client, load: Load)
     ("change", "said"),
     [({"REDIS_URL": "unix:///nowhere/state.sock"}, "Redis does not answer"), ({"OBSERVE": False}, "OBSERVE=0")],
 )
-def test_the_page_is_shown_when_nothing_is_known(
+def test_a_page_without_demand_is_shown(
     admin_client: Client, load: Load, settings: Any, change: dict[str, object], said: str
 ) -> None:
     for name, value in change.items():

@@ -99,9 +99,7 @@ def _place_within(box: grid.Bounds, eastward: float, northward: float) -> tuple[
 
 @settings(max_examples=50)
 @given(bounds(), st.integers(0, 10), st.floats(0, 1), st.floats(0, 1))
-def test_a_tile_with_a_place_within_the_bounds_touches_them(
-    box: grid.Bounds, z: int, eastward: float, northward: float
-) -> None:
+def test_tiles_of_places_in_bounds_touch_them(box: grid.Bounds, z: int, eastward: float, northward: float) -> None:
     assert grid.bounds_touch_tile(box, z, *_tile_at(*_place_within(box, eastward, northward), z))
 
 

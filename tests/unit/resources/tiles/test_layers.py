@@ -8,9 +8,7 @@ from resources.tiles.models import Layer, next_version
 from ..conftest import Load
 
 
-def test_one_query_serves_all_layers_and_unknown_ones_for_a_while(
-    load: Load, settings: Any, django_assert_num_queries: Any
-) -> None:
+def test_one_query_serves_all_layers_for_a_while(load: Load, settings: Any, django_assert_num_queries: Any) -> None:
     load()
     settings.LAYER_SNAPSHOT_SECONDS = 60
     with django_assert_num_queries(1):

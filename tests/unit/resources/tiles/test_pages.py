@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from resources.tiles import snippets
 from resources.tiles.models import Layer
-from tests.unit.resources.conftest import AREAS, HEAT, LINES, PLAIN, POINTS, TEMPLATE, Load, LoadUpstream
+from tests.unit.resources.conftest import AREAS, HEAT, PLAIN, POINTS, TEMPLATE, Load, LoadUpstream
 
 
 def page(client: Client, slug: str = "jams") -> str:
@@ -56,21 +56,17 @@ def test_the_page_tells_what_the_layer_is_and_how_it_stands(client: Client, load
     assert state["Kept by browsers for"].startswith("5 minutes")
 
 
-def test_its_tilejson_is_that_of_its_address(client: Client, load: Load) -> None:
+def test_its_tilejson_and_snippets_have_the_addresses_of_this_site(client: Client, load: Load) -> None:
     load()
     text = page(client)
     described = json.loads(client.get("/tiles/jams.json").content)
-    assert json.loads(code_blocks(text)[-1]) == described
-    assert 'href="/tiles/jams.json"' in text
-    assert client.get(described["page"]).content.decode() == text
-
-
-def test_every_snippet_stands_there_with_the_addresses_of_this_site(client: Client, load: Load) -> None:
-    load()
-    blocks = code_blocks(page(client))
+    blocks = code_blocks(text)
+    assert json.loads(blocks[-1]) == described
     assert "http://testserver/tiles/jams/{z}/{x}/{y}.png" in blocks
     shown = [block for block in blocks if "testserver" in block]
     assert len(shown) == len(snippets.SNIPPET_TEMPLATES) + 2  # the address, and the TileJSON
+    assert 'href="/tiles/jams.json"' in text
+    assert client.get(described["page"]).content.decode() == text
 
 
 def test_the_page_says_when_speeds_were_measured_and_that_there_are_none(client: Client, load: Load) -> None:
@@ -93,7 +89,7 @@ def test_the_page_says_when_speeds_were_measured_and_that_there_are_none(client:
         ({"RETRY_AFTER_SERVER": "http://testserver/retry_after"}, False),
     ],
 )
-def test_users_of_qgis_are_warned_of_redirects_that_it_does_not_follow(
+def test_qgis_users_are_warned_of_its_redirects(
     client: Client, load: Load, settings: Settings, settled: dict[str, str], warned: bool
 ) -> None:
     for name, value in settled.items():
@@ -131,13 +127,6 @@ def test_odd_bounds_have_a_page_and_a_place_to_look_at(client: Client, load: Loa
     assert 0 <= view["zoom"] <= 18
 
 
-def test_a_layer_whose_row_cannot_be_understood_is_404_as_its_tiles_are(client: Client, load: Load) -> None:
-    load()
-    Layer.objects.update(bounds=[1, 2])
-    assert client.get("/layers/jams/").status_code == 404
-    assert client.get("/tiles/jams.json").status_code == 404
-
-
 def test_text_stays_text_wherever_it_stands(client: Client, load: Load) -> None:
     hostile = "</script><script>alert(1)</script><b onclick=\"x\">&amp; 'quoted'"
     load(title=hostile, note=hostile, attribution=hostile)
@@ -162,10 +151,14 @@ def test_the_preview_shows_base_layers_below_what_is_previewed(client: Client, l
     assert shown("land") == {"land"}
 
 
-@pytest.mark.parametrize("address", ["unknown/", "off/", "bare/", "UPPER/", "jams/more/", "", "%00/", "a" * 300 + "/"])
+@pytest.mark.parametrize(
+    "address", ["no/", "off/", "bare/", "broken/", "UPPER/", "jams/more/", "", "%00/", "a" * 300 + "/"]
+)
 def test_an_unknown_layer_is_a_plain_404(client: Client, load: Load, address: str) -> None:
     load()
     load("off", enabled=False)
+    load("broken")
+    Layer.objects.filter(slug="broken").update(bounds=[1, 2])
     Layer.objects.create(slug="bare")
     response = client.get(f"/layers/{address}")
     assert response.status_code == 404
@@ -194,12 +187,6 @@ def test_the_page_costs_one_query_beside_the_snapshot_and_opens_no_file(
     assert len(queries) == 1
 
 
-def test_the_map_and_the_admin_lead_to_the_page(client: Client, admin_client: Client, load: Load) -> None:
-    layer = load(data=LINES)
-    for response in (client.get("/"), admin_client.get(f"/admin/resources/layer/{layer.pk}/change/")):
-        assert 'href="/layers/jams/"' in response.content.decode()
-
-
 def test_the_map_page_shows_heat_as_a_ramp_and_clusters_as_discs(client: Client, load: Load) -> None:
     load("warm", "points", POINTS, style=HEAT)
     load("many", "points", POINTS)
@@ -211,7 +198,7 @@ def test_the_map_page_shows_heat_as_a_ramp_and_clusters_as_discs(client: Client,
 
 
 @pytest.mark.parametrize(("template", "dense"), [(TEMPLATE, True), (PLAIN, False)])
-def test_the_map_and_the_snippets_ask_for_dense_tiles_only_where_there_are_some(
+def test_maps_and_snippets_use_dense_tiles_of_servers_that_have_some(
     client: Client, upstream: LoadUpstream, template: str, dense: bool
 ) -> None:
     upstream(template=template)

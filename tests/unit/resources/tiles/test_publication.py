@@ -53,9 +53,7 @@ def test_new_speeds_make_only_those_tiles_stale_that_show_them_and_changes_add_u
 
 
 @pytest.mark.parametrize("saved", [{"style": {"widths": {"12": 8}}}, {"max_zoom": 12}])
-def test_all_is_stale_where_the_layer_was_changed_meanwhile(
-    load: Load, monkeypatch: pytest.MonkeyPatch, saved: dict[str, Any]
-) -> None:
+def test_all_is_stale_after_other_changes(load: Load, monkeypatch: pytest.MonkeyPatch, saved: dict[str, Any]) -> None:
     before, find = load(), publication.find_speeds_change
 
     def meanwhile(layer: Layer, *given: Any, **named: Any) -> publication.LayerChange:
@@ -85,9 +83,7 @@ def test_a_layer_saved_as_a_whole_needs_no_marks(load: Load) -> None:
     assert view().version_for(*SOUTH) == layer.version
 
 
-def test_marks_are_forgotten_when_tiles_from_before_are_stale_by_age(
-    load: Load, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_marks_are_forgotten_when_older_tiles_are_stale_by_age(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     load(fresh_seconds=60)
     update(b"west,10,50")
     between = Layer.objects.get().version
@@ -135,17 +131,13 @@ def test_another_geometry_makes_only_those_tiles_stale_that_it_touches(load: Loa
     assert Layer.objects.get().segments == 1
 
 
-def test_all_is_stale_where_more_than_the_data_changed(load: Load) -> None:
+def test_all_is_stale_where_more_than_the_data_changed_or_the_speeds_of_before_are_lost(load: Load) -> None:
     before = load()
-    load(title="Other")
+    between = load(title="Other")
     assert stale(before) == {"west", "south"}
-
-
-def test_all_is_stale_where_the_speeds_of_before_are_lost(load: Load) -> None:
-    before = load()
-    default_storage.delete(before.speeds_name)
+    default_storage.delete(between.speeds_name)
     publication.store_speeds("jams", {"west": (10, 50)})
-    assert stale(before) == {"west", "south"}
+    assert stale(between) == {"west", "south"}
 
 
 def stored() -> list[str]:
@@ -245,7 +237,7 @@ def test_a_writer_of_the_same_data_does_not_lose_it_to_another(load: Load) -> No
         pytest.param(layer_files, "write_speeds_file", OSError(28, "No space left"), id="the second does not fit"),
     ],
 )
-def test_files_are_deleted_when_putting_them_in_service_fails(
+def test_files_are_deleted_when_publishing_fails(
     load: Load, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, failure: BaseException
 ) -> None:
     load()

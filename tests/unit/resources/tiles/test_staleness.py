@@ -45,24 +45,14 @@ def test_a_block_is_stale_when_one_of_its_tiles_is(z: int, data: st.DataObject) 
 
 
 @pytest.mark.parametrize(("gap", "padding", "stale"), [(0.1, 0.125, True), (0.2, 0.125, False), (0.2, 0.25, True)])
-def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too(
-    gap: float, padding: float, stale: bool
-) -> None:
+def test_a_tile_beside_the_part_that_strokes_reach_into_is_stale(gap: float, padding: float, stale: bool) -> None:
     west, south, east, north = grid.tile_bounds(10, 511, 340).as_list()
     start = east + gap * (east - west)
     rule = Expiration(20, LayerPart(grid.Bounds(start, south, start + 0.1, north)))
     assert rule.touches((10, 511, 340), padding) is stale
 
 
-@pytest.mark.parametrize(
-    ("bounds", "zooms"),
-    [
-        ([1, 2, 3], ()),
-        (None, (5, 4)),
-        (None, (-1, 4)),
-        (None, (0, 23)),
-    ],
-)
+@pytest.mark.parametrize(("bounds", "zooms"), [([1, 2, 3], ()), (None, (5, 4)), (None, (-1, 4)), (None, (0, 23))])
 def test_a_bad_part_is_refused(bounds: Any, zooms: tuple[int, ...]) -> None:
     with pytest.raises(LayerError):
         LayerPart.of(bounds, *zooms)
@@ -114,9 +104,7 @@ addresses = st.integers(0, 22).flatmap(
 
 
 @given(named=st.lists(parts, max_size=staleness.MAX_EXPIRATIONS + 20), address=addresses)
-def test_however_many_parts_expire_no_tile_of_them_is_taken_for_fresh(
-    named: list[LayerPart], address: tuple[int, int, int]
-) -> None:
+def test_no_tile_of_many_expired_parts_seems_fresh(named: list[LayerPart], address: tuple[int, int, int]) -> None:
     kept: list[Any] = []
     data_version, wanted = 10, 10
     for version, part in enumerate(named, start=11):
@@ -127,9 +115,7 @@ def test_however_many_parts_expire_no_tile_of_them_is_taken_for_fresh(
 
 
 @pytest.mark.parametrize("renew", [lambda _: work.expire_layer("jams"), Layer.save], ids=["expired", "saved"])
-def test_a_layer_that_expires_or_is_saved_as_a_whole_forgets_its_parts(
-    load: Load, renew: Callable[[Layer], object]
-) -> None:
+def test_a_layer_that_expires_or_is_saved_whole_forgets_its_parts(load: Load, renew: Callable[[Layer], object]) -> None:
     load()
     renew(work.expire_layer("jams", LONDON))
     after = Layer.objects.get()
@@ -232,9 +218,7 @@ def test_a_change_of_too_many_tiles_is_told_more_coarsely_and_misses_none() -> N
     assert not one.includes(3, 3, 1)
 
 
-def test_too_many_marks_make_all_stale_that_was_painted_before_the_older_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_too_many_marks_make_all_stale_from_before_the_older_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staleness, "MAX_MARKS", 100)
     found, all_before = TileMarks(), 0
     for version in range(1, 21):

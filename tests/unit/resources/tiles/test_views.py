@@ -38,14 +38,7 @@ def paint(published: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "unknown/1/0/0.png",
-        "jams/19/0/0.png",
-        "jams/1/0/0.gif",
-        "",
-        "jams/" + "1" * 3000 + "/0/0.png",
-        "%00/1/0/0.png",
-    ],
+    ["unknown/1/0/0.png", "jams/19/0/0.png", "jams/1/0/0.gif", "", "jams/" + "1" * 3000 + "/0/0.png", "%00/1/0/0.png"],
 )
 def test_missing_tiles_are_404_and_displace_cached_ones(client: Client, load: Load, address: str) -> None:
     load()
@@ -58,9 +51,7 @@ def test_missing_tiles_are_404_and_displace_cached_ones(client: Client, load: Lo
 @pytest.mark.parametrize(
     "address", [f"jams/{LONDON}.png", "jams/10/100/100.png", "unknown/1/0/0.png", "jams", "jams.json"]
 )
-def test_a_browser_of_another_origin_learns_the_allowed_fields_at_any_address(
-    client: Client, load: Load, address: str
-) -> None:
+def test_browsers_of_other_origins_learn_the_allowed_fields_anywhere(client: Client, load: Load, address: str) -> None:
     load()
     response = client.options(f"/tiles/{address}")
     assert response.status_code == 204
@@ -131,7 +122,7 @@ def test_a_refresh_of_one_tile_refreshes_its_block(client: Client, load: Load, p
     assert len(published) == 2
 
 
-def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
+def test_parts_of_a_block_share_one_claim(
     client: Client, load: Load, published: list[Any], redis_servers: RedisServers
 ) -> None:
     load(metatiles={"12": 4})
@@ -146,20 +137,7 @@ def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
     assert len(published) == 2
 
 
-def test_new_speeds_make_tiles_stale_not_absent(client: Client, load: Load, published: list[Any]) -> None:
-    load()
-    client.get(f"/tiles/jams/{LONDON}.png")
-    paint(published[0])
-    before = client.get(f"/tiles/jams/{LONDON}.png")
-    publication.store_speeds("jams", {"north": (1.0, 50.0)})
-    stale = client.get(f"/tiles/jams/{LONDON}.png")
-    assert (stale.status_code, stale.content) == (200, before.content)
-    assert published[1][4] == "paint.refresh"
-    paint(published[1])
-    assert client.get(f"/tiles/jams/{LONDON}.png").content != before.content
-
-
-def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
+def test_tiles_of_a_deleted_layer_are_404(
     client: Client, load: Load, published: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layer = load()
@@ -243,12 +221,7 @@ def tiles(*places: tuple[int, int], zoom: int = 3) -> TouchedTiles:
 def test_a_change_is_told_with_its_tiles(load: Load) -> None:
     found = told(load(), (7, tiles((2, 5), (3, 1))), (2, tiles((7, 7))))
     assert [change["version"] for change in found["changes"]] == [at(7), at(2)]
-    assert found["changes"][0] == {
-        "version": at(7),
-        "deepest": 3,
-        "zooms": {"3": [3, 1, 2, 5]},
-        "below": [3, 1, 2, 5],
-    }
+    assert found["changes"][0] == {"version": at(7), "deepest": 3, "zooms": {"3": [3, 1, 2, 5]}, "below": [3, 1, 2, 5]}
     assert at(40) < found["since"] < at(7)
 
 
@@ -308,9 +281,7 @@ def test_a_tile_beside_the_bounds_is_painted_when_heat_reaches_it(
 UPSTREAM_TILE = "/tiles/osm/3/5/2"
 
 
-def test_a_cold_tile_of_another_server_is_deferred_into_the_fetchers_lane(
-    client: Client, upstream: LoadUpstream, published: list[Any]
-) -> None:
+def test_cold_upstream_tiles_go_to_fetchers(client: Client, upstream: LoadUpstream, published: list[Any]) -> None:
     layer = upstream()
     assert client.get(f"{UPSTREAM_TILE}@2x.webp").status_code == 302
     [(task, work_key, _, arguments, lane)] = published
@@ -319,7 +290,7 @@ def test_a_cold_tile_of_another_server_is_deferred_into_the_fetchers_lane(
     assert arguments == ("https://tiles.example.org/3/5/2@2x.png", "osm", 3, 5, 2, 2, "webp")
 
 
-def test_a_tile_of_which_a_part_expired_is_served_while_it_is_fetched_in_the_slower_lane(
+def test_expired_parts_are_fetched_in_the_slower_lane(
     client: Client, upstream: LoadUpstream, store: Store, published: list[Any]
 ) -> None:
     layer = upstream()
@@ -333,15 +304,13 @@ def test_a_tile_of_which_a_part_expired_is_served_while_it_is_fetched_in_the_slo
     assert [call[-1] for call in published] == ["fetch.refresh"]
 
 
-def test_dense_tiles_are_404_where_the_server_has_none(
-    client: Client, upstream: LoadUpstream, published: list[Any]
-) -> None:
+def test_dense_tiles_that_a_server_lacks_are_404(client: Client, upstream: LoadUpstream, published: list[Any]) -> None:
     upstream(template=PLAIN)
     assert client.get(f"{UPSTREAM_TILE}@2x.png").status_code == 404
     assert client.get(f"{UPSTREAM_TILE}.png").status_code == 302
 
 
-def test_outside_of_bounds_and_zooms_no_server_is_asked(
+def test_beyond_bounds_and_zooms_no_server_is_asked(
     client: Client, upstream: LoadUpstream, published: list[Any]
 ) -> None:
     upstream(bounds=[0.0, 50.0, 1.0, 51.0], min_zoom=2)
@@ -351,9 +320,7 @@ def test_outside_of_bounds_and_zooms_no_server_is_asked(
     assert not published
 
 
-def test_tilejson_of_another_servers_tiles_has_no_legend_and_no_address_of_the_other_server(
-    client: Client, upstream: LoadUpstream
-) -> None:
+def test_tilejson_of_upstream_tiles_has_no_legend_and_no_other_address(client: Client, upstream: LoadUpstream) -> None:
     upstream(template=PLAIN)
     text = client.get("/tiles/osm.json").content.decode()
     described = json.loads(text)

@@ -55,7 +55,7 @@ def test_changes_in_quick_succession_share_one_turn(changed: int, monkeypatch: p
     assert sent[-1] == (work.REFRESH_TASK, ["jams", 4])
 
 
-def test_a_site_that_is_not_running_is_given_its_layers_quietly(
+def test_a_stopped_site_is_given_layers_quietly(
     redis_servers: RedisServers, load: Load, caplog: pytest.LogCaptureFixture
 ) -> None:
     redis_servers.state.stop()
@@ -64,9 +64,7 @@ def test_a_site_that_is_not_running_is_given_its_layers_quietly(
     assert "tarry.layers" not in {each.name for each in caplog.records}
 
 
-def test_a_redis_server_that_is_away_fails_no_change(
-    redis_servers: RedisServers, impatient: None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_changes_need_no_redis(redis_servers: RedisServers, impatient: None, caplog: pytest.LogCaptureFixture) -> None:
     redis_servers.state.stop()
     work.refresh_soon("jams", 1)
     tasks.refresh_popular("jams", 1)

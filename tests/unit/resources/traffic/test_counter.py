@@ -65,14 +65,6 @@ def test_what_is_new_is_counted_once(log: Path) -> None:
     assert popularity.weighted_requests("tile:jams:1:0:0:png") == pytest.approx(3, rel=0.2)  # an hour old
 
 
-def test_a_line_counts_when_it_is_whole(log: Path) -> None:
-    whole = line()
-    count_lines(log, line(), whole[:30])
-    assert counted() == {"hot": 1}
-    count_lines(log, whole[30:])
-    assert counted() == {"hot": 2}
-
-
 def test_a_log_that_was_renamed_is_read_to_its_end(log: Path) -> None:
     count_lines(log, line(), line())
     write(log, line())
@@ -92,14 +84,6 @@ def test_a_log_that_was_copied_and_emptied_is_counted_once(log: Path) -> None:
     counter.read_traffic()
     count_lines(log, *(line() for _ in range(10)))
     assert counted() == {"hot": 13}
-
-
-def test_a_log_that_was_deleted_starts_anew(log: Path) -> None:
-    count_lines(log, line())
-    log.unlink()
-    counter.read_traffic()
-    count_lines(log, line())
-    assert counted() == {"hot": 2}
 
 
 def test_a_file_that_is_away_for_a_pass_is_not_counted_again(log: Path) -> None:
@@ -170,9 +154,7 @@ def test_each_machine_has_a_position_of_its_own(log: Path, settings: Any, tmp_pa
 
 
 @pytest.mark.parametrize("executed", [False, True])
-def test_a_pass_that_breaks_off_at_the_step_neither_loses_nor_doubles(
-    log: Path, monkeypatch: pytest.MonkeyPatch, executed: bool
-) -> None:
+def test_a_broken_pass_neither_loses_nor_doubles(log: Path, monkeypatch: pytest.MonkeyPatch, executed: bool) -> None:
     write(log, line(), line())
     execute = stores.execute_patiently
 
@@ -248,7 +230,7 @@ def put_aside(log: Path, number: int) -> int:
     return path.stat().st_size
 
 
-def test_without_the_state_the_oldest_of_too_much_is_dropped_and_the_loss_is_told(
+def test_without_state_the_oldest_is_dropped_and_the_loss_told(
     log: Path, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     size = settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, log_files.MAX_KEPT_LOGS + 3)
@@ -408,7 +390,7 @@ def test_no_bytes_are_too_odd(data: bytes) -> None:
         (b"000", b"-", b"GET", "other", False),
     ],
 )
-def test_answers_have_a_name_and_tell_whether_content_was_wanted(
+def test_answers_are_named_and_wanted_or_not(
     status: bytes, cache_status: bytes, method: bytes, name: str, wanted: bool
 ) -> None:
     assert counter.front_answer(status, cache_status, method) == counter.FrontAnswer(name, wanted)
@@ -438,11 +420,7 @@ def others(address: str) -> Asked:
 
 @pytest.fixture
 def _primes(settings: Settings) -> None:
-    settings.TRAFFIC = {
-        **settings.TRAFFIC,
-        "/primes/": f"{__name__}.primes",
-        "/primes/twin/": f"{__name__}.others",
-    }
+    settings.TRAFFIC = {**settings.TRAFFIC, "/primes/": f"{__name__}.primes", "/primes/twin/": f"{__name__}.others"}
 
 
 @pytest.mark.usefixtures("_primes")

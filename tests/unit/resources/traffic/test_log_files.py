@@ -164,21 +164,6 @@ def test_a_file_put_aside_stays_as_long_as_there_is_no_new_log(full_log: Path) -
     assert not log_files.remove_counted(age(aside, 100), full_log, NOW)
 
 
-def put_aside(full_log: Path, number: int, age_seconds: float) -> Path:
-    """A file of 1,000 bytes."""
-    path = full_log.with_name(f"{full_log.name}.{1_795_262_400_000 + number}")
-    path.write_text(f"{number:04}\n" * 200)
-    return age(path, age_seconds)
-
-
-def test_of_too_much_that_was_put_aside_the_oldest_is_dropped(full_log: Path) -> None:
-    files = [put_aside(full_log, number, 100 - number) for number in range(5)]
-    assert log_files.drop_oldest(full_log, 5000, {}) == 0
-    assert log_files.drop_oldest(full_log, 3999, {}) == 2000
-    assert [path.exists() for path in files] == [False, False, True, True, True]
-    assert full_log.exists()
-
-
 @pytest.mark.parametrize("name", ["traffic.log", "traffic.log.1", "traffic.log-20261121", "traffic.log.id"])
 def test_files_of_others_are_never_removed(full_log: Path, name: str) -> None:
     path = full_log.with_name(name)

@@ -55,12 +55,6 @@ def test_an_empty_speed_takes_the_segments_data_away() -> None:
     assert compiler.count_changed(BEFORE, after) == 1
 
 
-def test_the_report_counts_rows_of_unknown_segments() -> None:
-    report = patch(csv("b,5,50", *(f"x{number},1,50" for number in range(9)))).report
-    assert (report.rows, report.unknown) == (10, 9)
-    assert report.unknown_examples == ("x0", "x1", "x2", "x3", "x4")
-
-
 def test_json_lines_say_the_same_as_csv() -> None:
     data = lines(row(measured_at='"2026-11-21T10:00:00Z"'), "", row(segment_id="12", speed_kmh="null"), "")
     noon = datetime(2026, 11, 21, 10, tzinfo=UTC)

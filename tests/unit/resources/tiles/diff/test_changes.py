@@ -82,9 +82,7 @@ CASES: dict[str, tuple[LayerKind, Features, Features, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_another_geometry_marks_what_looks_different(
-    case: tuple[LayerKind, Features, Features, dict[str, Any]],
-) -> None:
+def test_another_geometry_marks_visible_changes(case: tuple[LayerKind, Features, Features, dict[str, Any]]) -> None:
     kind, before, after, style = case
     old, new = data_of(kind, before), data_of(kind, after)
     found = changes.tiles_changed_by_data(kind, old, new, LayerLook(style, 0, 18))

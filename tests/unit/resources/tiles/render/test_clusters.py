@@ -30,9 +30,7 @@ def rows(found: Clusters) -> list[tuple[int, ...]]:
 
 @settings(max_examples=50)
 @given(some_points, st.integers(0, 22), st.sampled_from([20.0, 48.0, 133.0, 200.0]))
-def test_every_point_is_in_one_cluster_of_each_zoom(
-    given_places: list[tuple[int, int]], zoom: int, radius: float
-) -> None:
+def test_every_point_is_in_one_cluster_of_a_zoom(given_places: list[tuple[int, int]], zoom: int, radius: float) -> None:
     found = clusters.cluster_points(points_at(given_places), zoom, radius)
     assert int(found.counts.sum()) == len(given_places)
     assert (found.counts > 0).all()
@@ -41,9 +39,7 @@ def test_every_point_is_in_one_cluster_of_each_zoom(
 
 @settings(max_examples=50)
 @given(some_points, st.randoms(use_true_random=False), st.integers(0, 12))
-def test_the_order_of_the_points_makes_no_difference(
-    given_places: list[tuple[int, int]], random: Random, zoom: int
-) -> None:
+def test_the_order_of_points_does_not_matter(given_places: list[tuple[int, int]], random: Random, zoom: int) -> None:
     shuffled = given_places.copy()
     random.shuffle(shuffled)
     assert rows(clusters.cluster_points(points_at(given_places), zoom, RADIUS)) == rows(
@@ -52,9 +48,7 @@ def test_the_order_of_the_points_makes_no_difference(
 
 
 @given(st.tuples(places, places), st.integers(0, 10), st.integers(0, 3), near_the_seam)
-def test_two_points_join_in_the_same_way_wherever_the_map_is_cut(
-    place: tuple[int, int], zoom: int, quarters: int, apart: int
-) -> None:
+def test_two_points_join_alike_wherever_maps_end(place: tuple[int, int], zoom: int, quarters: int, apart: int) -> None:
     def counts(turn: int) -> list[int]:
         west, east = (((place[0] + turn + step) % GLOBE_UNITS, place[1]) for step in (0, apart))
         found: list[int] = clusters.cluster_points(points_at([west, east]), zoom, 64.0).counts.tolist()

@@ -20,16 +20,13 @@ def test_the_densest_place_has_the_highest_colour() -> None:
     assert middle[:3].tolist() == [255, 0, 0]
 
 
-def test_heat_fades_to_nothing_within_the_radius() -> None:
-    row = alphas(collection(point(1, [0, 0])), Tile("a", 1, 1, 1))[0]
+def test_heat_is_round_and_fades_to_nothing_within_the_radius() -> None:
+    square = alphas(collection(point(1, [0, 0])), Tile("a", 1, 1, 1))[:32, :32]
+    row = square[0]
     assert (np.diff(row) <= 0).all()
     assert row[0] > 200
     assert row[15] > 0
     assert not row[31:].any()
-
-
-def test_heat_is_round() -> None:
-    square = alphas(collection(point(1, [0, 0])), Tile("a", 1, 1, 1))[:32, :32]
     assert np.array_equal(square, square.T)
     distances = np.hypot(*np.indices(square.shape))
     for distance in (8, 16, 22):

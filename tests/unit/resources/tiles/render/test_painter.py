@@ -191,9 +191,7 @@ def wandering() -> Scene:
 
 
 @pytest.mark.parametrize("zoom", [4, 8, 10])
-def test_thinned_lines_cover_what_all_their_edges_cover(
-    wandering: Scene, zoom: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thinned_lines_cover_what_their_edges_do(wandering: Scene, zoom: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = dataclasses.replace(wandering, index=fresh(wandering))
     [u, v] = grid.project_positions(np.array([[0.02, 51.5]]))[0].tolist()
     tile = Tile("a", zoom, int(u * 2**zoom), int(v * 2**zoom))
@@ -291,9 +289,7 @@ def scenes() -> dict[str, PointScene]:
 
 @pytest.mark.parametrize(("zoom", "scale"), [(2, 1), (5, 2), (8, 1), (12, 2), (15, 1), (22, 2)])
 @pytest.mark.parametrize("name", STYLES)
-def test_neighbours_of_points_are_one_big_picture(
-    scenes: dict[str, PointScene], name: str, zoom: int, scale: int
-) -> None:
+def test_neighbours_of_points_are_one_picture(scenes: dict[str, PointScene], name: str, zoom: int, scale: int) -> None:
     longitude, latitude = 0.02, 51.5
     if zoom == 22:  # there, points are far apart
         index = int(scenes[name].points.weights.argmax())
@@ -305,7 +301,7 @@ def test_neighbours_of_points_are_one_big_picture(
 
 @pytest.mark.parametrize(("zoom", "scale", "shape"), [(0, 1, (1, 3)), (1, 2, (2, 2)), (4, 1, (2, 2)), (7, 2, (2, 2))])
 @pytest.mark.parametrize("name", STYLES)
-def test_points_on_both_sides_of_the_antimeridian_are_one_picture(
+def test_points_beside_the_antimeridian_are_one_picture(
     scenes: dict[str, PointScene], name: str, zoom: int, scale: int, shape: tuple[int, int]
 ) -> None:
     check_joins(scenes[name], zoom, (2**zoom - 1, max(place_of(180, -17, zoom)[1], 0)), shape, scale)

@@ -98,9 +98,7 @@ def test_webp_is_made_only_where_it_is_asked_for_and_did_not_come(upstream: Load
         ({"Last_Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}, 1000),
     ],
 )
-def test_it_is_fresh_as_long_as_its_server_says_within_the_layers_bounds(
-    upstream: LoadUpstream, fields: dict[str, str], fresh_seconds: float
-) -> None:
+def test_freshness_is_bounded_by_layers(upstream: LoadUpstream, fields: dict[str, str], fresh_seconds: float) -> None:
     upstream(fresh_seconds=100, most_fresh_seconds=1000)
     outcome = Fetched(head(**fields), body(), timing())  # type: ignore[arg-type]
     assert prepare(outcome).fresh_seconds == pytest.approx(fresh_seconds, abs=2)
@@ -111,9 +109,7 @@ def test_it_is_fresh_as_long_as_its_server_says_within_the_layers_bounds(
     [failed(Failure.PERMANENT, 404), failed(Failure.PERMANENT, 410), fetched(b"", 204)],
     ids=["404", "410", "204"],
 )
-def test_a_tile_that_is_not_there_is_the_empty_one_for_a_while(
-    upstream: LoadUpstream, outcome: Fetched | FetchFailed
-) -> None:
+def test_a_missing_tile_is_the_empty_one_for_a_while(upstream: LoadUpstream, outcome: Fetched | FetchFailed) -> None:
     upstream(fresh_seconds=100)
     prepared = prepare(outcome)
     assert prepared.body == painter.encode_empty_tile(1, "png")
@@ -145,7 +141,7 @@ def test_the_empty_tile_takes_no_room(upstream: LoadUpstream, store: Store, redi
     ],
     ids=lambda value: "" if isinstance(value, FetchFailed | Fetched) else str(value),
 )
-def test_everything_else_is_a_failure_that_says_what_it_is(
+def test_other_outcomes_are_described_failures(
     upstream: LoadUpstream, outcome: Fetched | FetchFailed, status: int, said: str
 ) -> None:
     upstream()
@@ -188,9 +184,7 @@ def test_the_first_request_has_no_validators_and_names_what_is_understood(upstre
     ],
     ids=["redirected", "another template", "none"],
 )
-def test_validators_of_something_else_are_not_sent(
-    upstream: LoadUpstream, store: Store, stored: dict[str, str], url: str
-) -> None:
+def test_other_validators_are_not_sent(upstream: LoadUpstream, store: Store, stored: dict[str, str], url: str) -> None:
     upstream()
     named = {"url": URL, "etag": None, **stored}
     outcome = Fetched(Head(200, str(named["url"]), CIMultiDict(), time.time(), etag=named["etag"]), body(), timing())

@@ -114,9 +114,7 @@ def test_any_text_is_a_template_or_a_clear_error(text: str) -> None:
         ("127.0.0.2:9000", ["127.0.0.1:9000"], "not global"),
     ],
 )
-def test_what_would_be_refused_at_every_tile_is_known_beforehand(
-    host: str, exceptions: list[str], refused: Any
-) -> None:
+def test_a_refusal_of_every_tile_is_known_beforehand(host: str, exceptions: list[str], refused: Any) -> None:
     found = TileUrlTemplate.parse(f"http://{host}/{{z}}/{{x}}/{{y}}").refusal(build_guard([80, 443], exceptions))
     assert found is None if refused is None else found is not None and refused in found
 
