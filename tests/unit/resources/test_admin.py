@@ -193,7 +193,7 @@ def test_saved_settings_keep_newer_speeds(admin_client: Client, load: Load, monk
         ({"geometry_file": LINES, "title": "Other"}, {"west", "south", "north"}),
     ],
 )
-def test_uploads_make_tiles_stale(admin_client: Client, load: Load, sent: dict[str, Any], stale: set[str]) -> None:
+def test_uploads_mark_touched_tiles(admin_client: Client, load: Load, sent: dict[str, Any], stale: set[str]) -> None:
     before = load(stale_seconds=600)
     given = {name: value if name == "title" else upload(value) for name, value in sent.items()}
     same = {"bounds": str(before.bounds), "most_fresh_seconds": before.most_fresh_seconds}

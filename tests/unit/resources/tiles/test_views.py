@@ -197,6 +197,12 @@ def test_layers_that_are_switched_off_or_without_data_are_404(client: Client, lo
         assert client.get(f"/tiles/{address}").status_code == 404
 
 
+def test_work_names_the_version_that_it_paints(load: Load) -> None:
+    work = tiles_work.paint_work(LayerView.of(load()), Tile("jams", 10, 511, 340, 2, "webp"))
+    assert work.arguments == ("jams", 10, 511, 340, 1, 2, "webp")
+    assert (work.kind, work.lane, work.refresh_lane) == ("paint:jams:10:1", "paint.now", "paint.refresh")
+
+
 NOW = 1_000_000.0
 
 
