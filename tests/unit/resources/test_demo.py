@@ -58,6 +58,8 @@ def test_the_demo_loads_its_layers_and_says_so(capsys: pytest.CaptureFixture[str
     call_command("demo")
     assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in demo_layers.DEMO_LAYERS}
     assert len(capsys.readouterr().out.splitlines()) == len(demo_layers.DEMO_LAYERS)
+    call_command("demo")
+    assert capsys.readouterr().out == "The demo's layers are there already.\n"
     for layer in Layer.objects.all():
         layer.full_clean()
 

@@ -167,6 +167,15 @@ def test_a_layer_that_went_away_meanwhile_is_404(client: Client, both: list[Laye
     assert answer.status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("changed", "status", "word"),
+    [
+        ({"colour": "red"}, 400, "no parameter “colour”"),
+        ({"layers": "land,unknown"}, 404, "unknown"),
+        ({"zoom": "20"}, 404, "zoom 20"),
+        ({"layers": "osm,jams"}, 400, "painted layers only"),
+    ],
+)
 def test_impossible_pictures_are_refused(client: Client, shown: None, changed: Any, status: int, word: str) -> None:
     answer = client.get("/staticmap", {**ASKED, **changed})
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")

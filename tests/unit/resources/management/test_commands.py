@@ -71,6 +71,7 @@ def test_load_layer_replaces_the_data_and_keeps_what_is_not_named(lines: Path, t
 @pytest.mark.parametrize(
     ("data", "arguments", "message"),
     [
+        (b"", [], "bad.geojson: The file is empty"),
         (LINES, ["--style", "{"], "--style is not JSON"),
         (LINES, ["--style", "[" * 100_000], "--style is nested too deeply"),
         (LINES, ["--title", "\udcff"], "not UTF-8 text"),
@@ -281,7 +282,7 @@ def test_load_layer_makes_a_layer_of_another_servers_tiles() -> None:
     assert (layer.fresh_seconds, layer.most_fresh_seconds, layer.stale_seconds) == (3600, 7200, 7200)
     assert f"osm: tiles of tiles.example.org; version {layer.version}." in said
     assert "--attribution" in said
-    run("load_layer", "osm", "--upstream", PLAIN)
+    assert "--attribution" not in run("load_layer", "osm", "--upstream", PLAIN, "--attribution", "All")
     after = Layer.objects.get()
     assert (after.upstream, after.max_zoom, after.title) == (PLAIN, 17, "Streets"), "what is not named stays"
     assert after.version > layer.version

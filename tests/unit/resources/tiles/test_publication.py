@@ -177,6 +177,9 @@ def test_a_painter_that_misses_a_file_looks_the_layer_up_again(load: Load, monke
     view, _ = work.load_scene("jams")
     assert view.version > 0
     assert found == []
+    found = [outdated] * work.SCENE_ATTEMPTS
+    with pytest.raises(FileNotFoundError):
+        work.load_scene("jams")
 
 
 def test_speeds_for_a_geometry_that_was_replaced_meanwhile_are_refused(load: Load) -> None:
