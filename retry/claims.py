@@ -41,7 +41,7 @@ LookMode = Literal["look", "begin", "refresh"]
 
 @dataclass(frozen=True, slots=True)
 class ClaimEnd:
-    """The end of a claim: its outcome, and the arguments for lua/parts/finishing.lua."""
+    """The end of a claim: its outcome, and the arguments for lua/parts/claim_end.lua."""
 
     outcome: Literal["stored", "failed"]
     arguments: tuple[str | int | float, ...]
@@ -79,7 +79,7 @@ def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
 
 
 def start_terms() -> str:
-    """The terms of lua/parts/starting.lua as JSON. Scripts of other apps may start work with it, in their own step."""
+    """The terms of lua/parts/claim_start.lua as JSON. Scripts of other apps may start work in their own step."""
     terms = {
         **_end_terms(),
         "lease_ms": int(conf().RETRY_LEASE_SECONDS * 1000),
@@ -147,7 +147,7 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 
 def finish_terms() -> str:
-    """The terms of lua/parts/finishing.lua as JSON. Scripts of other apps may end work with it, in their own step."""
+    """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
     return json.dumps({**_end_terms(), "kept_ms": DURATION_KEPT_SECONDS * 1000})
 
 

@@ -1,7 +1,8 @@
 """Lua scripts, each one atomic step, as calls that any driver can run. PURE.
 
 The protocol's scripts have plain names. Another app registers its own folder under a namespace: `claim.lua` is then
-called `<namespace>.claim`. Its scripts may include the protocol's parts: `retry.starting` is lua/parts/starting.lua.
+called `<namespace>.claim`. Its scripts may include the protocol's parts: `retry.claim_start` is
+lua/parts/claim_start.lua.
 """
 
 import re

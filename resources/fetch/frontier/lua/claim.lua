@@ -1,6 +1,6 @@
 -- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of the due
 -- domains those with interactive work, with flagged work, and with the most work left.
--- needs: domain line clock job network retry.requeueing works reaping retry.starting
+-- needs: domain line clock job network retry.claim_return works lapses retry.claim_start
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules worker machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane

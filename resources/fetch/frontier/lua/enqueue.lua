@@ -1,5 +1,5 @@
 -- Puts a job into its domain's queue, or joins the existing one of its key.
--- needs: domain line job scoping
+-- needs: domain line job scope_rules
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
 -- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
