@@ -39,7 +39,7 @@ run:
 	@$(python) -m project.run
 
 test: setup
-	@echo "This takes about $(if $(filter postgres,$(DB)),5,11) minutes on two cores."
+	@echo "This takes about $(if $(filter postgres,$(DB)),6,12) minutes on two cores."
 	$(ALONE) $(pytest) $(SLOWEST) -n auto --ignore=tests/flows
 	$(call run_flows,not timed)
 	$(if $(filter postgres,$(DB)),,$(call run_flows,timed))
