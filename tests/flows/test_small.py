@@ -91,5 +91,9 @@ def test_a_client_waits_a_second_time_and_gets_its_content(stack: Stack, crowd: 
     assert (visit.statuses, visit.body) == ([302] * (MAX_WAITS + 1) + [200], SlowContent(name).body)
 
 
-def test_a_closed_terminal_ends_everything(stack: Stack) -> None:
-    assert stack.shut_down(signal.SIGHUP, END_SECONDS) == []
+def test_an_interrupt_answers_everyone_and_ends_everything(stack: Stack, crowd: Crowd, name: str) -> None:
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 20, patient=True)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 20, 20, "all wait")
+    stack.open_gate(name)
+    assert stack.shut_down(signal.SIGINT, END_SECONDS) == []
+    assert all(visit.answers[1].status == 302 for visit in waiting.result(20))
