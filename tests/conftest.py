@@ -1,7 +1,7 @@
 """Fixtures for all tests. Starts nothing that a test does not ask for."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 
 from . import settings
+from .hostile.origin import Origin
 from .support.redis_servers import RedisServer
 
 # No test is timed: machines are noisy.
@@ -75,3 +76,15 @@ def redis_servers(_running_redis_servers: RedisServers) -> RedisServers:
             server.start()
         server.client.flushall()
     return _running_redis_servers
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[Origin]:
+    """An origin in the loop of the test."""
+    async with Origin() as origin:
+        yield origin

@@ -14,17 +14,6 @@ from .origin import Origin
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def origin() -> AsyncIterator[Origin]:
-    async with Origin() as origin:
-        yield origin
-
-
-@pytest.fixture
 async def victim() -> AsyncIterator[Origin]:
     """An origin at an address that clients may not connect to."""
     async with Origin(address="127.0.0.2") as origin:

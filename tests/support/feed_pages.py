@@ -15,23 +15,13 @@ import jsonschema_rs
 
 from feeds.output import atom, jsonfeed, rss
 from feeds.output.output_page import OutputPage
-from feeds.parser import reader
-from feeds.parser.documents import (
-    Author,
-    Enclosure,
-    EntrySource,
-    FeedHead,
-    ParsedCategory,
-    ParsedEntry,
-    ParsedFeed,
-    Point,
-)
+from feeds.parser import documents, reader
 
 ADDRESS = "https://tarry.example.org/feeds/all.feed"
 NOW = datetime(2021, 7, 1, 12, tzinfo=UTC)
 RENDERERS = {"atom": atom, "rss": rss, "json": jsonfeed}
 
-FULL = ParsedEntry(
+FULL = documents.ParsedEntry(
     id="tag:site.example.org,2021:1",
     link="https://site.example.org/1?a=1&b=2",
     title='Everything <there> is & "more"',
@@ -40,28 +30,31 @@ FULL = ParsedEntry(
     summary="A <em>short</em> summary &amp; ]]&gt;",
     content='<p>A <a href="https://site.example.org/?x=1&amp;y=2" rel="noopener noreferrer nofollow">link</a>.</p>',
     authors=(
-        Author("Ann"),
-        Author("Bob", "bob@site.example.org", "https://site.example.org/bob"),
-        Author("", "", "https://site.example.org/nameless"),
-        Author("", "nameless@site.example.org"),
+        documents.Author("Ann"),
+        documents.Author("Bob", "bob@site.example.org", "https://site.example.org/bob"),
+        documents.Author("", "", "https://site.example.org/nameless"),
+        documents.Author("", "nameless@site.example.org"),
     ),
-    categories=(ParsedCategory("sea"), ParsedCategory("ship", "https://site.example.org/tags", "Ships & boats")),
+    categories=(
+        documents.ParsedCategory("sea"),
+        documents.ParsedCategory("ship", "https://site.example.org/tags", "Ships & boats"),
+    ),
     enclosures=(
-        Enclosure("https://site.example.org/1.mp3", "audio/mpeg", 1234, 65, "As MP3"),
-        Enclosure("https://site.example.org/1.bin"),
-        Enclosure("https://site.example.org/1.png", "image/png", 99, None, "The cover"),
+        documents.Enclosure("https://site.example.org/1.mp3", "audio/mpeg", 1234, 65, "As MP3"),
+        documents.Enclosure("https://site.example.org/1.bin"),
+        documents.Enclosure("https://site.example.org/1.png", "image/png", 99, None, "The cover"),
     ),
     image="https://site.example.org/1.jpg",
     comments="https://site.example.org/1#comments",
     language="de",
-    source=EntrySource("The site", "https://site.example.org/feed", "https://site.example.org/"),
-    point=Point(51.5, -0.125),
+    source=documents.EntrySource("The site", "https://site.example.org/feed", "https://site.example.org/"),
+    point=documents.Point(51.5, -0.125),
 )
-PLAIN = ParsedEntry(
+PLAIN = documents.ParsedEntry(
     id="https://site.example.org/2", link="https://site.example.org/2", title="Plain", published=NOW, content="<p>x</p>"
 )
-UPDATED_ONLY = ParsedEntry(id="urn:x:3", title="日本 – ü 🎈", updated=NOW, content="🎈")
-FEED = FeedHead(
+UPDATED_ONLY = documents.ParsedEntry(id="urn:x:3", title="日本 – ü 🎈", updated=NOW, content="🎈")
+FEED = documents.FeedHead(
     id="tag:site.example.org,2021:feed",
     link="https://site.example.org/",
     title="All & everything",
@@ -70,15 +63,15 @@ FEED = FeedHead(
     language="en",
     rights="CC BY",
     image="https://site.example.org/logo.png",
-    authors=(Author("Ann", "ann@site.example.org", "https://site.example.org/ann"),),
-    categories=(ParsedCategory("news", "https://site.example.org/tags", "News"),),
+    authors=(documents.Author("Ann", "ann@site.example.org", "https://site.example.org/ann"),),
+    categories=(documents.ParsedCategory("news", "https://site.example.org/tags", "News"),),
     self_link=ADDRESS,
     next_link=f"{ADDRESS}?page=3",
     hubs=("https://hub.example.org/",),
 )
 
 
-def page(*entries: ParsedEntry, feed: FeedHead = FEED) -> OutputPage:
+def page(*entries: documents.ParsedEntry, feed: documents.FeedHead = FEED) -> OutputPage:
     """A page in the middle of several."""
     return OutputPage(
         feed=feed,
@@ -92,7 +85,7 @@ def page(*entries: ParsedEntry, feed: FeedHead = FEED) -> OutputPage:
     )
 
 
-def read_back(document: bytes) -> ParsedFeed:
+def read_back(document: bytes) -> documents.ParsedFeed:
     return reader.parse_feed(document, "", ADDRESS, NOW)
 
 

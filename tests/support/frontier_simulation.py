@@ -9,19 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import (
-    FETCH_LANES,
-    ClaimedJob,
-    DeadJob,
-    DomainLimits,
-    FetchJob,
-    FetchLane,
-    NothingDue,
-    RateVerdict,
-    RequestReport,
-    Waiter,
-)
+from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.queue import EndJob
 from resources.fetch.worker.engine import Slot, SlotPool
 from retry import stores
@@ -79,9 +67,9 @@ class Fetcher:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._arrivals: dict[str, Arrival] = {}
         self._waits: dict[Arrival, float] = {}
-        stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+        stores.run_steps(queue.set_limits(HOST, jobs.DomainLimits(delay_seconds=0, in_flight=8)))
 
-    def waits(self, arrivals: Sequence[Arrival], lane: Callable[[Arrival], FetchLane]) -> list[float]:
+    def waits(self, arrivals: Sequence[Arrival], lane: Callable[[Arrival], jobs.FetchLane]) -> list[float]:
         """The wait of each until it is begun, once all are done."""
         start = self._clock.seconds
         for arrival in arrivals:
@@ -95,23 +83,25 @@ class Fetcher:
     def _at(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._events, (seconds, next(self._order), act))
 
-    def _come(self, arrival: Arrival, lane: FetchLane) -> None:
+    def _come(self, arrival: Arrival, lane: jobs.FetchLane) -> None:
         url = f"https://{HOST}/{next(self._order)}"
         self._arrivals[url] = arrival
-        stores.run_steps(queue.enqueue_job(FetchJob(url, url, Waiter("w"), lane=lane)))
+        stores.run_steps(queue.enqueue_job(jobs.FetchJob(url, url, jobs.Waiter("w"), lane=lane)))
 
     def _claim(self) -> None:
         while lanes := list(self._slots.rooms):
             job = claim(*lanes)
-            if not isinstance(job, ClaimedJob):
+            if not isinstance(job, jobs.ClaimedJob):
                 return
             arrival, place = self._arrivals[job.url], self._slots.take(job.lane)
             self._waits[arrival] = self._clock.seconds - arrival.at
             self._at(self._clock.seconds + arrival.seconds, lambda job=job, place=place: self._end(job, place))  # type: ignore[misc]
 
-    def _end(self, job: ClaimedJob, place: Slot) -> None:
+    def _end(self, job: jobs.ClaimedJob, place: Slot) -> None:
         stores.run_steps(
-            queue.report_and_finish_work(job, "m", RequestReport(RateVerdict.OK, 0.01, "200"), EndJob(job.version))
+            queue.report_and_finish_work(
+                job, "m", jobs.RequestReport(jobs.RateVerdict.OK, 0.01, "200"), EndJob(job.version)
+            )
         )
         place.leave()
 
@@ -132,7 +122,7 @@ class Simulation:
         """Keeps 20 to 100 jobs in the host's queue, or in flight."""
         if self._backlogs[host] <= 20:
             urls = [f"https://{host}/{next(self._numbers)}" for _ in range(80)]
-            stores.run_together([queue.enqueue_job(FetchJob(url, url, Waiter("w"))) for url in urls])
+            stores.run_together([queue.enqueue_job(jobs.FetchJob(url, url, jobs.Waiter("w"))) for url in urls])
             self._backlogs[host] += len(urls)
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
@@ -147,13 +137,13 @@ class Simulation:
 
     def _claim(self) -> None:
         free = self.slots - self._busy
-        for found in stores.run_steps(queue.claim_jobs("w", "m", free, dict.fromkeys(FETCH_LANES, free))):
+        for found in stores.run_steps(queue.claim_jobs("w", "m", free, dict.fromkeys(jobs.FETCH_LANES, free))):
             match found:
-                case ClaimedJob() as job:
+                case jobs.ClaimedJob() as job:
                     self._send(job)
-                case NothingDue(wait_seconds):
+                case jobs.NothingDue(wait_seconds):
                     self.at(self.clock.seconds + max(wait_seconds, 0.001), self._wake)
-                case DeadJob():
+                case jobs.DeadJob():
                     raise AssertionError("no origin fails for so long")
 
     def _wake(self) -> None:
@@ -161,22 +151,24 @@ class Simulation:
             self._asleep_until = self.clock.seconds + 0.001
             self._claim()
 
-    def _send(self, job: ClaimedJob) -> None:
+    def _send(self, job: jobs.ClaimedJob) -> None:
         self._busy += 1
         origin = self.origins[job.host]
         served = origin.take(self.clock.seconds)
         latency = origin.latency if served else REPLY_SECONDS
         self.at(self.clock.seconds + latency, lambda: self._came(job, served, latency))
 
-    def _came(self, job: ClaimedJob, served: bool, latency: float) -> None:
+    def _came(self, job: jobs.ClaimedJob, served: bool, latency: float) -> None:
         self._busy -= 1
         origin = self.origins[job.host]
         origin.left()
         if served:
-            report = RequestReport(RateVerdict.OK, latency, "200")
+            report = jobs.RequestReport(jobs.RateVerdict.OK, latency, "200")
             self._backlogs[job.host] -= 1
             self._fill(job.host)
         else:
-            report = RequestReport(RateVerdict.THROTTLED, latency, "429", retry_after_seconds=origin.retry_after)
+            report = jobs.RequestReport(
+                jobs.RateVerdict.THROTTLED, latency, "429", retry_after_seconds=origin.retry_after
+            )
         stores.run_steps(queue.report_and_finish_work(job, "m", report, EndJob(job.version)))
         self._claim()

@@ -4,16 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retry.claim_state import (
-    ClaimBegun,
-    ClaimPromoted,
-    ClaimState,
-    ClaimTaken,
-    LaneFull,
-    WorkDone,
-    WorkFailed,
-    WorkUnknown,
-)
+from retry import claim_state
 from retry.contents import Content
 from retry.decision import Decision, Defer, Fail, HandOver, LookResult, Refuse, Serve, TakeBack, decide_answer
 
@@ -25,17 +16,17 @@ STALE = Content(b"x", "image/png", '"e"', NOON - timedelta(hours=1), 0.1, None, 
 @pytest.mark.parametrize(
     ("state", "answer", "action"),
     [
-        (ClaimBegun(7, 2), Defer(2, "begun"), HandOver(7, ours=True)),
-        (ClaimPromoted(7, 2), Defer(2, "promoted"), HandOver(7, ours=False)),
-        (ClaimTaken(7, 2), Defer(2, "claimed"), None),
-        (WorkFailed(504, "No.", 3), Fail(504, "No.", 3), None),
-        (WorkDone("stored", 4), Refuse(4, "prepared and gone again"), None),
-        (LaneFull(9), Refuse(9, "backlog full"), None),
-        (WorkUnknown(), Refuse(1, "nothing known"), None),
+        (claim_state.ClaimBegun(7, 2), Defer(2, "begun"), HandOver(7, ours=True)),
+        (claim_state.ClaimPromoted(7, 2), Defer(2, "promoted"), HandOver(7, ours=False)),
+        (claim_state.ClaimTaken(7, 2), Defer(2, "claimed"), None),
+        (claim_state.WorkFailed(504, "No.", 3), Fail(504, "No.", 3), None),
+        (claim_state.WorkDone("stored", 4), Refuse(4, "prepared and gone again"), None),
+        (claim_state.LaneFull(9), Refuse(9, "backlog full"), None),
+        (claim_state.WorkUnknown(), Refuse(1, "nothing known"), None),
     ],
 )
 def test_without_content_the_state_of_the_work_decides_and_stale_content_is_always_served(
-    state: ClaimState, answer: Decision, action: HandOver | TakeBack | None
+    state: claim_state.ClaimState, answer: Decision, action: HandOver | TakeBack | None
 ) -> None:
     assert decide_answer(LookResult(None, state), 0, None) == (answer, action)
     bridged, stale_action = decide_answer(LookResult(STALE, state), 0, STALE)
@@ -49,5 +40,5 @@ def test_without_content_the_state_of_the_work_decides_and_stale_content_is_alwa
     ids=["came in between", "came in between, to replace stale content", "is refreshed early"],
 )
 def test_only_content_that_came_in_between_ends_the_claim(seen: Content | None, action: HandOver | TakeBack) -> None:
-    found = LookResult(FRESH, ClaimBegun(7, 2))
+    found = LookResult(FRESH, claim_state.ClaimBegun(7, 2))
     assert decide_answer(found, 0, seen) == (Serve(FRESH, stale=False, why="hit"), action)

@@ -11,21 +11,8 @@ from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits
 from resources.fetch.models import FetchDomain
 from retry import stores
 from tests.conftest import RedisServers
+from tests.support import frontier
 from tests.support.domain_pages import LIST, choose, form, limits, page_of, press, said, text_of
-from tests.support.frontier import (
-    FAILED,
-    HOST,
-    THROTTLED,
-    backlog,
-    claim,
-    claimed,
-    enqueue,
-    idle,
-    job,
-    next_claimed,
-    record,
-    report,
-)
 from tests.support.frontier_clock import Clock
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +23,7 @@ def test_saved_limits_are_in_force_at_once(row: FetchDomain, admin_client: Clien
     assert admin_client.post(page_of(row), sent).status_code == 302
     assert limits() == DomainLimits(2.5, 3, 0)
     row.refresh_from_db()
-    assert (row.scope, row.delay_seconds, row.note) == (HOST, 2.5, "as agreed")
+    assert (row.scope, row.delay_seconds, row.note) == (frontier.HOST, 2.5, "as agreed")
     admin_client.post(page_of(row), form())
     assert limits() == DomainLimits()
 
@@ -71,7 +58,7 @@ def test_limits_can_count_for_something_else(row: FetchDomain, admin_client: Cli
         ("", "", ""),
     ):
         assert admin_client.post(page_of(row), form(counting=counting, address=address)).status_code == 302
-        assert stores.run_steps(queue.read_limits_in_force([HOST]))[0].counted_by == kind
+        assert stores.run_steps(queue.read_limits_in_force([frontier.HOST]))[0].counted_by == kind
         chosen = admin_client.get(page_of(row)).context["adminform"].form
         assert (chosen["counting"].initial, chosen["address"].initial or "") == (counting, address)
     without_address = admin_client.post(page_of(row), form(counting="address"))
@@ -79,7 +66,7 @@ def test_limits_can_count_for_something_else(row: FetchDomain, admin_client: Cli
 
 
 def test_a_path_cannot_be_counted_otherwise(servers: RedisServers, admin_client: Client) -> None:
-    row = FetchDomain.objects.create(scope=f"{HOST}/tiles")
+    row = FetchDomain.objects.create(scope=f"{frontier.HOST}/tiles")
     assert "Only limits of hosts and registrable domains" in text_of(admin_client.get(page_of(row)))
     admin_client.post(page_of(row), form(counting="registrable", delay_seconds="4"))
     row.refresh_from_db()
@@ -98,47 +85,47 @@ def test_a_domain_can_be_added_before_anything_was_fetched(servers: RedisServers
 
 
 def test_a_pause_and_its_end_are_seen_by_the_next_claim(row: FetchDomain, admin_client: Client) -> None:
-    backlog(size=2)
-    assert press(admin_client, row, "pause") == [f"Paused: {HOST}."]
+    frontier.backlog(size=2)
+    assert press(admin_client, row, "pause") == [f"Paused: {frontier.HOST}."]
     assert "Paused by an admin" in text_of(admin_client.get(page_of(row)))
-    assert idle() > 1
-    assert press(admin_client, row, "go-on") == [f"Resumed: {HOST}."]
-    assert isinstance(claim(), ClaimedJob)
+    assert frontier.idle() > 1
+    assert press(admin_client, row, "go-on") == [f"Resumed: {frontier.HOST}."]
+    assert isinstance(frontier.claim(), ClaimedJob)
 
 
 def test_unblocking_closes_the_circuit(clock: Clock, admin_client: Client) -> None:
-    row = FetchDomain.objects.create(scope=HOST)
-    backlog(size=8)
+    row = FetchDomain.objects.create(scope=frontier.HOST)
+    frontier.backlog(size=8)
     for _ in range(5):
-        report(next_claimed(clock), FAILED)
-    assert idle() > 10
+        frontier.report(frontier.next_claimed(clock), frontier.FAILED)
+    assert frontier.idle() > 10
     press(admin_client, row, "unblock")
-    claimed()
-    assert record()["opens"] == record()["failures"] == "0"
+    frontier.claimed()
+    assert frontier.record()["opens"] == frontier.record()["failures"] == "0"
     clock.pass_by(1)
-    claimed()  # two at a time, as before
+    frontier.claimed()  # two at a time, as before
 
 
 def test_a_block_of_an_hour_ends_by_itself_or_by_a_button(row: FetchDomain, admin_client: Client) -> None:
     assert "act/unblock/" not in text_of(admin_client.get(page_of(row)))
-    assert press(admin_client, row, "block") == [f"Blocked for an hour: {HOST}."]
+    assert press(admin_client, row, "block") == [f"Blocked for an hour: {frontier.HOST}."]
     text = text_of(admin_client.get(page_of(row)))
     assert "act/unblock/" in text
     assert "blocked for 1 h" in text or "blocked for 59 min" in text
     assert "An admin blocked it" in text
-    assert press(admin_client, row, "unblock") == [f"Unblocked: {HOST}."]
+    assert press(admin_client, row, "unblock") == [f"Unblocked: {frontier.HOST}."]
     assert "An admin blocked it" not in text_of(admin_client.get(page_of(row)))
-    assert choose(admin_client, "block", row) == [f"Blocked for an hour: {HOST}."]
+    assert choose(admin_client, "block", row) == [f"Blocked for an hour: {frontier.HOST}."]
 
 
 def test_several_are_paused_and_unblocked_together(row: FetchDomain, admin_client: Client) -> None:
     other = FetchDomain.objects.create(scope="b.example.com")
-    assert choose(admin_client, "pause", row, other) == [f"Paused: {HOST}, b.example.com."]
+    assert choose(admin_client, "pause", row, other) == [f"Paused: {frontier.HOST}, b.example.com."]
     assert limits().paused
     assert limits("b.example.com").paused
     choose(admin_client, "go_on", row)
-    assert [limits(scope).paused for scope in (HOST, "b.example.com")] == [False, True]
-    assert choose(admin_client, "unblock", row) == [f"Unblocked: {HOST}."]
+    assert [limits(scope).paused for scope in (frontier.HOST, "b.example.com")] == [False, True]
+    assert choose(admin_client, "unblock", row) == [f"Unblocked: {frontier.HOST}."]
 
 
 def test_a_deleted_domain_leaves_no_limits_behind(row: FetchDomain, admin_client: Client) -> None:
@@ -147,7 +134,7 @@ def test_a_deleted_domain_leaves_no_limits_behind(row: FetchDomain, admin_client
     assert admin_client.post(f"{LIST}{row.pk}/delete/", {"post": "yes"}).status_code == 302
     chosen = {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"}
     assert admin_client.post(LIST, chosen).status_code == 302
-    assert [limits(scope) for scope in (HOST, "b.example.com")] == [DomainLimits(), DomainLimits()]
+    assert [limits(scope) for scope in (frontier.HOST, "b.example.com")] == [DomainLimits(), DomainLimits()]
     assert not FetchDomain.objects.exists()
 
 
@@ -155,8 +142,8 @@ def test_a_proposal_can_be_accepted(clock: Clock, admin_client: Client) -> None:
     rows = [FetchDomain.objects.create(scope=f"{name}.example.com") for name in ("x", "y")]
     for _ in range(2):
         for one in rows:
-            enqueue(job("1", one.scope))
-            report(next_claimed(clock), THROTTLED)
+            frontier.enqueue(frontier.job("1", one.scope))
+            frontier.report(frontier.next_claimed(clock), frontier.THROTTLED)
         clock.pass_by(60)
     text = text_of(admin_client.get(page_of(rows[0])))
     assert "Proposal: limits of example.com count per registrable domain, all hosts together" in text
@@ -182,9 +169,9 @@ def test_without_redis_everything_is_as_it_was(row: FetchDomain, servers: RedisS
     chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
     assert said(admin_client.post(LIST, chosen, follow=True)) == nothing
     for messages in (press(admin_client, row, "pause"), choose(admin_client, "unblock", row)):
-        assert messages == [f"Redis does not answer: {HOST} and the domains after it were not changed."]
+        assert messages == [f"Redis does not answer: {frontier.HOST} and the domains after it were not changed."]
     found = FetchDomain.objects.get()
-    assert (found.scope, found.paused, found.delay_seconds) == (HOST, False, None)
+    assert (found.scope, found.paused, found.delay_seconds) == (frontier.HOST, False, None)
     assert found.updated_at.year > 2020  # restore() compares it: Redis may carry out a call without answering
 
 

@@ -8,18 +8,7 @@ from resources.fetch.frontier import explain, queue
 from resources.fetch.frontier.jobs import DomainLimits, RateVerdict, RequestReport, Surroundings
 from resources.fetch.frontier.politeness import Politeness
 from retry import stores
-from tests.support.frontier import (
-    FAILED,
-    HOST,
-    OK,
-    backlog,
-    claimed,
-    enqueue,
-    idle,
-    job,
-    next_claimed,
-    report,
-)
+from tests.support import frontier
 from tests.support.frontier_clock import Clock
 
 run = stores.run_steps
@@ -31,24 +20,24 @@ HERE = Surroundings(fetchers=2, machines=1)
 
 
 def told(clock: Clock, around: Surroundings = HERE) -> list[str]:
-    _, fields = run(queue.read_domain_record(HOST))
-    return explain.explain_domain(explain.parse_domain(HOST, clock.ms, fields, Politeness()), around)
+    _, fields = run(queue.read_domain_record(frontier.HOST))
+    return explain.explain_domain(explain.parse_domain(frontier.HOST, clock.ms, fields, Politeness()), around)
 
 
 def test_what_the_next_request_waits_for_is_told(clock: Clock) -> None:
     assert told(clock)[0] == "Nothing is queued."
-    backlog()
+    frontier.backlog()
     assert told(clock)[0] == "The next request is due, and waits for a free fetcher slot."
-    claimed()
+    frontier.claimed()
     assert told(clock)[0].startswith("Requests are 0.5 s apart: the next request is sent in 0.")
-    next_claimed(clock)
+    frontier.next_claimed(clock)
     assert told(clock)[0] == "2 of 2 requests in flight: the next request is sent when one of them ends."
 
 
 def test_a_host_that_fails_is_left_alone(clock: Clock) -> None:
-    backlog()
+    frontier.backlog()
     for _ in range(5):
-        report(next_claimed(clock), FAILED)
+        frontier.report(frontier.next_claimed(clock), frontier.FAILED)
     lines = told(clock)
     assert lines[0].startswith("Circuit open after 5 failures in a row: the next request is sent in ")
     assert "Failed 5 times in a row: one request at a time tests it." in lines
@@ -71,10 +60,10 @@ ROBOTS_GAP = "robots.txt asks for 10 s between requests: "
 def test_the_gap_that_robots_asks_for_is_told_and_so_is_the_one_that_holds(
     clock: Clock, obeys: bool, set_seconds: float | None, first: str, background: str
 ) -> None:
-    run(queue.set_crawl_delay(HOST, 10, 86_400))
-    run(queue.set_limits(HOST, DomainLimits(delay_seconds=set_seconds)))
-    enqueue(*(job(name, obeys_robots=obeys) for name in "12"))
-    report(claimed())
+    run(queue.set_crawl_delay(frontier.HOST, 10, 86_400))
+    run(queue.set_limits(frontier.HOST, DomainLimits(delay_seconds=set_seconds)))
+    frontier.enqueue(*(frontier.job(name, obeys_robots=obeys) for name in "12"))
+    frontier.report(frontier.claimed())
     clock.pass_by(0.1)
     lines = told(clock)
     assert lines[0].startswith(f"{first}the next request is sent in ")
@@ -82,15 +71,15 @@ def test_the_gap_that_robots_asks_for_is_told_and_so_is_the_one_that_holds(
 
 
 def test_bytes_are_told(clock: Clock) -> None:
-    run(queue.set_limits(HOST, DomainLimits(bytes_per_second=1000)))
-    backlog()
-    report(claimed(), replace(OK, bytes=10_000))
-    assert idle() == pytest.approx(9, abs=0.1)
+    run(queue.set_limits(frontier.HOST, DomainLimits(bytes_per_second=1000)))
+    frontier.backlog()
+    frontier.report(frontier.claimed(), replace(frontier.OK, bytes=10_000))
+    assert frontier.idle() == pytest.approx(9, abs=0.1)
     assert told(clock)[0].startswith("The limit of bytes per second is reached: the next request is sent in 9.0 s.")
 
 
 def test_a_domain_is_read_with_the_politeness_of_the_settings_where_nothing_was_learnt() -> None:
-    domain = explain.parse_domain(HOST, 0, {}, Politeness(delay_seconds=3, in_flight=5))
+    domain = explain.parse_domain(frontier.HOST, 0, {}, Politeness(delay_seconds=3, in_flight=5))
     assert isinstance(domain, explain.DomainState)
     assert (domain.gap_seconds, domain.most_in_flight, domain.last_cut) == (3, 5, None)
 
@@ -100,9 +89,9 @@ NOBODY = "No fetcher runs: nothing is fetched from any domain. Start `fetch`."
 
 def test_without_a_fetcher_that_is_said_first_where_it_is_what_is_missing(clock: Clock) -> None:
     assert told(clock, Surroundings(0, 0))[-1] == NOBODY
-    backlog()
+    frontier.backlog()
     assert told(clock, Surroundings(0, 0))[0] == NOBODY
-    run(queue.set_limits(HOST, DomainLimits(delay_seconds=3, paused=True)))
+    run(queue.set_limits(frontier.HOST, DomainLimits(delay_seconds=3, paused=True)))
     lines = told(clock, Surroundings(0, 0))
     assert lines[0] == "Paused by an admin: nothing is fetched until it is resumed."
     assert "Requests are 3 s apart, set by an admin." in lines
@@ -113,8 +102,8 @@ def test_a_network_that_is_away_is_told(clock: Clock) -> None:
     for worker in ("here:1", "here:2", "there:1"):
         run(queue.sign_in_fetcher(worker))
     assert run(queue.read_surroundings("")) == Surroundings(3, 2)
-    backlog()
-    report(claimed(machine="here"), AWAY, machine="here")
+    frontier.backlog()
+    frontier.report(frontier.claimed(machine="here"), AWAY, machine="here")
     found = run(queue.read_surroundings(""))
     assert (found, run(queue.read_surroundings("other"))) == (Surroundings(3, 2, ("here",)), Surroundings(3, 2))
     assert told(clock, found)[0] == "The network of here is down: other fetchers take over."

@@ -11,21 +11,8 @@ from retry import claim_state, claims, stores
 from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
+from tests.support import frontier
 from tests.support.claim_calls import begun, finish, look, queued, start, started
-from tests.support.frontier import (
-    FAILED,
-    OK,
-    THROTTLED,
-    UNSENT,
-    claim,
-    claimed,
-    enqueue,
-    idle,
-    job,
-    next_claimed,
-    record,
-    report,
-)
 from tests.support.frontier_clock import Clock
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -35,37 +22,39 @@ run = stores.run_steps
 
 
 def test_who_joins_a_request_in_flight_is_told_before_the_job_ends(clock: Clock) -> None:
-    enqueue(job("1", waiter=jobs.Waiter("a")))
-    held = claimed()
-    joined = enqueue(job("1", waiter=jobs.Waiter("b", "late")))
+    frontier.enqueue(frontier.job("1", waiter=jobs.Waiter("a")))
+    held = frontier.claimed()
+    joined = frontier.enqueue(frontier.job("1", waiter=jobs.Waiter("b", "late")))
     assert isinstance(joined, jobs.JobJoined)
     assert joined.state == "running"
-    more = report(held)
+    more = frontier.report(held)
     assert isinstance(more, jobs.MoreWaiters)
     assert jobs.Waiter("b", "late") in more.waiters
     assert run(queue.finish_job(held)) == more
     assert run(queue.finish_job(held, more.version)) == jobs.JobEnded()
-    assert isinstance(enqueue(job("1")), jobs.JobEnqueued)
+    assert isinstance(frontier.enqueue(frontier.job("1")), jobs.JobEnqueued)
 
 
 def test_the_same_waiter_again_changes_nothing_but_a_later_token_does(clock: Clock) -> None:
-    enqueue(job("1", waiter=jobs.Waiter("a", "first", 7)))
-    enqueue(job("1", waiter=jobs.Waiter("a", "again", 7)), job("1", waiter=jobs.Waiter("a", "older", 6)))
-    held = claimed()
+    frontier.enqueue(frontier.job("1", waiter=jobs.Waiter("a", "first", 7)))
+    frontier.enqueue(
+        frontier.job("1", waiter=jobs.Waiter("a", "again", 7)), frontier.job("1", waiter=jobs.Waiter("a", "older", 6))
+    )
+    held = frontier.claimed()
     assert held.waiters == (jobs.Waiter("a", "first", 7),)
-    enqueue(job("1", waiter=jobs.Waiter("a", "newer", 8)))
-    more = report(held)
+    frontier.enqueue(frontier.job("1", waiter=jobs.Waiter("a", "newer", 8)))
+    more = frontier.report(held)
     assert isinstance(more, jobs.MoreWaiters)
     assert more.waiters == (jobs.Waiter("a", "newer", 8),)
 
 
 def test_a_url_signed_anew_takes_the_place_of_the_one_that_expires(clock: Clock) -> None:
-    old = job("1", expires_at=clock.unix + 60)
-    enqueue(old)
+    old = frontier.job("1", expires_at=clock.unix + 60)
+    frontier.enqueue(old)
     new = jobs.FetchJob(f"{old.url}?sig=2", old.key, jobs.Waiter("b"), expires_at=clock.unix + 600)
-    enqueue(new)
+    frontier.enqueue(new)
     clock.pass_by(120)
-    assert claimed().url == new.url
+    assert frontier.claimed().url == new.url
 
 
 HOUR = 3600
@@ -73,53 +62,55 @@ HOUR = 3600
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Settings, asked: bool) -> None:
-    enqueue(job("1"), job("2"))
-    lost = claimed()
+    frontier.enqueue(frontier.job("1"), frontier.job("2"))
+    lost = frontier.claimed()
     if asked:
-        report(lost, OK, HoldJob())
+        frontier.report(lost, frontier.OK, HoldJob())
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    again = claimed()
+    again = frontier.claimed()
     assert (again.url, again.lapses) == (lost.url, 1)
     assert again.token > lost.token
-    assert report(lost) == jobs.JobLost()
+    assert frontier.report(lost) == jobs.JobLost()
     assert run(queue.renew_job_leases([lost, again])) == {lost.key}
-    assert report(again) == jobs.JobEnded()
+    assert frontier.report(again) == jobs.JobEnded()
 
 
 def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"), job("2"), job("1", "b.example.com"), job("1", "c.example.com"))
-    held = claimed()
+    frontier.enqueue(
+        frontier.job("1"), frontier.job("2"), frontier.job("1", "b.example.com"), frontier.job("1", "c.example.com")
+    )
+    held = frontier.claimed()
     for _ in range(2):
-        claim(worker="w")
-    claim(worker="another")
+        frontier.claim(worker="w")
+    frontier.claim(worker="another")
     clock.pass_by(1)
     assert run(queue.requeue_unheld_jobs("w", [held.key])) == 2
     clock.pass_by(settings.FETCH_LEASE_SECONDS / 2)
     assert run(queue.renew_job_leases([held])) == set()
-    again = [claimed() for _ in range(3)]  # both of them, and the next of the first host
+    again = [frontier.claimed() for _ in range(3)]  # both of them, and the next of the first host
     assert all(one.lapses == 0 for one in again)
-    assert report(held) == jobs.JobEnded()
+    assert frontier.report(held) == jobs.JobEnded()
 
 
 def test_a_clock_that_is_set_back_keeps_no_domain_and_no_lost_job_waiting(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"), job("2"), job("1", "b.example.com"))
-    lost, other = claimed(), claimed()
+    frontier.enqueue(frontier.job("1"), frontier.job("2"), frontier.job("1", "b.example.com"))
+    lost, other = frontier.claimed(), frontier.claimed()
     clock.pass_by(-HOUR)
-    report(other)
-    assert 0 < idle() <= settings.FETCH_LEASE_SECONDS
+    frontier.report(other)
+    assert 0 < frontier.idle() <= settings.FETCH_LEASE_SECONDS
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert {next_claimed(clock).url for _ in range(2)} == {lost.url, job("2").url}
+    assert {frontier.next_claimed(clock).url for _ in range(2)} == {lost.url, frontier.job("2").url}
 
 
 def test_a_host_that_asked_to_be_left_alone_is_left_alone_for_as_long_when_the_clock_is_set_back(clock: Clock) -> None:
-    enqueue(job("1"), job("2"))
-    report(claimed(), replace(THROTTLED, retry_after_seconds=60))
+    frontier.enqueue(frontier.job("1"), frontier.job("2"))
+    frontier.report(frontier.claimed(), replace(frontier.THROTTLED, retry_after_seconds=60))
     clock.pass_by(-HOUR)
-    idle()
+    frontier.idle()
     clock.pass_by(50)
-    idle()
+    frontier.idle()
     clock.pass_by(11)
-    claimed()
+    frontier.claimed()
 
 
 WORK = Work("work:page", "tests.page", "fetch.fast", "fetch.refresh", "page", ("https://a.example.com/1",))
@@ -147,7 +138,9 @@ def wanted(work: Work, *, obeys_robots: bool = False, expires_at: float | None =
 
 
 def want(work: Work, token: int, *, obeys_robots: bool = False, expires_at: float | None = None) -> None:
-    enqueue(job("1", waiter=jobs.Waiter(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at))
+    frontier.enqueue(
+        frontier.job("1", waiter=jobs.Waiter(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at)
+    )
 
 
 def test_works_start_with_the_job_that_they_want(servers: RedisServers) -> None:
@@ -192,14 +185,14 @@ def test_a_job_that_has_lost_its_fetcher_twice_fails_and_its_works_are_told_at_o
     clock: Clock, settings: Settings
 ) -> None:
     wanted(WORK)
-    claimed()  # by a fetcher that dies before it starts anything
+    frontier.claimed()  # by a fetcher that dies before it starts anything
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
     claim_and_start()
     for _ in range(2):  # the fetcher that was to tell dies too
         clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
         found = claim_and_start_dead()
         assert (found.why, found.job.starts) == ("lapsed", {WORK.key: claims.STARTED})
-    assert int(record()["in_flight"]) == 0
+    assert int(frontier.record()["in_flight"]) == 0
 
 
 @pytest.mark.parametrize("came_to_its_worker", [True, False])
@@ -210,7 +203,7 @@ def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(
     assert start(WORK, token, "elsewhere")
     held = claim_and_start()
     if came_to_its_worker:
-        report(held, UNSENT, PutJobBack())
+        frontier.report(held, frontier.UNSENT, PutJobBack())
     else:
         clock.pass_by(1)
         assert run(queue.requeue_unheld_jobs("w", [])) == 1
@@ -219,7 +212,7 @@ def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(
 
 @pytest.mark.parametrize(
     ("came", "then"),
-    [(UNSENT, PutJobBack()), (FAILED, RetryJob(2)), (THROTTLED, None), (None, None)],
+    [(frontier.UNSENT, PutJobBack()), (frontier.FAILED, RetryJob(2)), (frontier.THROTTLED, None), (None, None)],
     ids=["put back", "tried again", "throttled", "lost on its way to its worker"],
 )
 def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
@@ -229,7 +222,7 @@ def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
     held = claim_and_start()
     clock.pass_by(1)
     if came:
-        assert isinstance(report(held, came, then), jobs.JobRequeued)
+        assert isinstance(frontier.report(held, came, then), jobs.JobRequeued)
     else:
         assert run(queue.requeue_unheld_jobs("w", [])) == 1
     assert queued(servers, "fetch.fast") == {WORK.key}
@@ -239,7 +232,7 @@ def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
 
 
 def report_and_finish(held: jobs.ClaimedJob, ending: claims.ClaimEnd) -> tuple[bool, object]:
-    return run(queue.report_and_finish_work(held, "m", OK, EndJob(held.version), ending))
+    return run(queue.report_and_finish_work(held, "m", frontier.OK, EndJob(held.version), ending))
 
 
 def claimed_for(work: Work) -> tuple[jobs.ClaimedJob, int]:

@@ -11,19 +11,7 @@ from resources.fetch.http import messages
 from resources.fetch.worker import robots
 from resources.fetch.worker.robots import CrawlDelay
 from retry import stores
-from tests.support.frontier import (
-    FAILED,
-    HOST,
-    OK,
-    THROTTLED,
-    claimed,
-    enqueue,
-    idle,
-    job,
-    next_claimed,
-    record,
-    report,
-)
+from tests.support import frontier
 from tests.support.frontier_clock import Clock
 
 run = stores.run_steps
@@ -117,97 +105,98 @@ def test_its_body_is_small_and_stays_in_memory() -> None:
 
 
 def knows(seconds: float, for_seconds: float = DAY) -> None:
-    run(queue.set_crawl_delay(HOST, seconds, for_seconds))
+    run(queue.set_crawl_delay(frontier.HOST, seconds, for_seconds))
 
 
 def test_the_first_job_that_obeys_robots_needs_it_and_is_put_back_at_its_place(clock: Clock) -> None:
-    enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True))
-    held = claimed()
-    assert (held.needs_robots, held.url) == (True, f"https://{HOST}/1")
+    frontier.enqueue(frontier.job("1", obeys_robots=True), frontier.job("2", obeys_robots=True))
+    held = frontier.claimed()
+    assert (held.needs_robots, held.url) == (True, f"https://{frontier.HOST}/1")
     knows(0)
-    assert report(held, OK, PutJobBack()) == JobRequeued(0)
-    again = next_claimed(clock)
+    assert frontier.report(held, frontier.OK, PutJobBack()) == JobRequeued(0)
+    again = frontier.next_claimed(clock)
     assert (again.needs_robots, again.url, again.attempts, again.lapses) == (False, held.url, 0, 0)
 
 
 def test_nothing_else_is_sent_while_robots_is_asked_for(clock: Clock) -> None:
-    run(queue.set_limits(HOST, DomainLimits(in_flight=5)))
-    enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True), job("3"))
-    held = claimed()
+    run(queue.set_limits(frontier.HOST, DomainLimits(in_flight=5)))
+    frontier.enqueue(frontier.job("1", obeys_robots=True), frontier.job("2", obeys_robots=True), frontier.job("3"))
+    held = frontier.claimed()
     clock.pass_by(1)
-    idle()
+    frontier.idle()
     knows(0)
-    report(held, OK, PutJobBack())
+    frontier.report(held, frontier.OK, PutJobBack())
     clock.pass_by(1)
-    assert not claimed().needs_robots
+    assert not frontier.claimed().needs_robots
 
 
 def test_a_fetcher_that_dies_over_robots_leaves_it_to_another(clock: Clock) -> None:
-    enqueue(job("1", obeys_robots=True), job("2"))
-    claimed()
+    frontier.enqueue(frontier.job("1", obeys_robots=True), frontier.job("2"))
+    frontier.claimed()
     clock.pass_by(15.1)
-    assert claimed().needs_robots
+    assert frontier.claimed().needs_robots
 
 
 def test_the_crawl_delay_holds_for_those_that_obey_it(clock: Clock) -> None:
     knows(10)
-    enqueue(job("1", obeys_robots=True), job("2"), job("3"))
-    report(claimed())
-    assert 9 <= idle() <= 11.01
+    frontier.enqueue(frontier.job("1", obeys_robots=True), frontier.job("2"), frontier.job("3"))
+    frontier.report(frontier.claimed())
+    assert 9 <= frontier.idle() <= 11.01
     clock.pass_by(11.01)
-    report(claimed())
-    assert idle() < 1
+    frontier.report(frontier.claimed())
+    assert frontier.idle() < 1
 
 
 def test_requests_at_the_pace_of_robots_say_nothing_of_a_faster_one(clock: Clock) -> None:
     knows(10)
     for name in "12345":
-        enqueue(job(name, obeys_robots=True))
+        frontier.enqueue(frontier.job(name, obeys_robots=True))
     for _ in range(4):
-        report(next_claimed(clock))
-    assert "delay" not in record()
+        frontier.report(frontier.next_claimed(clock))
+    assert "delay" not in frontier.record()
 
 
 def test_robots_is_asked_for_again_when_it_is_no_longer_known(clock: Clock) -> None:
     knows(0, for_seconds=60)
-    enqueue(job("1", obeys_robots=True))
-    assert not next_claimed(clock).needs_robots
+    frontier.enqueue(frontier.job("1", obeys_robots=True))
+    assert not frontier.next_claimed(clock).needs_robots
     clock.pass_by(61)
-    enqueue(job("2", obeys_robots=True))
-    assert next_claimed(clock).needs_robots
+    frontier.enqueue(frontier.job("2", obeys_robots=True))
+    assert frontier.next_claimed(clock).needs_robots
 
 
 def test_a_gap_that_an_admin_has_set_needs_no_robots(clock: Clock) -> None:
     knows(10, for_seconds=0)
-    run(queue.set_limits(HOST, DomainLimits(delay_seconds=0.2)))
-    enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True))
-    held = claimed()
+    run(queue.set_limits(frontier.HOST, DomainLimits(delay_seconds=0.2)))
+    frontier.enqueue(frontier.job("1", obeys_robots=True), frontier.job("2", obeys_robots=True))
+    held = frontier.claimed()
     assert not held.needs_robots
-    report(held)
-    assert idle() < 0.3
+    frontier.report(held)
+    assert frontier.idle() < 0.3
 
 
 def test_a_job_that_somebody_wants_who_need_not_obey_does_not(clock: Clock) -> None:
-    enqueue(job("1", obeys_robots=True), job("1", waiter=Waiter("another")))
-    assert not claimed().needs_robots
+    frontier.enqueue(frontier.job("1", obeys_robots=True), frontier.job("1", waiter=Waiter("another")))
+    assert not frontier.claimed().needs_robots
 
 
 def test_robots_that_is_refused_or_broken_counts_for_the_domain_and_not_for_the_job(clock: Clock) -> None:
-    enqueue(job("1", obeys_robots=True))
-    throttled = report(claimed(), THROTTLED, PutJobBack())
+    frontier.enqueue(frontier.job("1", obeys_robots=True))
+    throttled = frontier.report(frontier.claimed(), frontier.THROTTLED, PutJobBack())
     assert isinstance(throttled, JobRequeued)
     assert throttled.wait_seconds > 0
-    held = next_claimed(clock)
+    held = frontier.next_claimed(clock)
     assert held.needs_robots
     knows(0, for_seconds=HOUR)
-    assert report(held, FAILED, PutJobBack()) == JobRequeued(0)
-    assert record()["failures"] == "1"
-    held = next_claimed(clock)
+    assert frontier.report(held, frontier.FAILED, PutJobBack()) == JobRequeued(0)
+    assert frontier.record()["failures"] == "1"
+    held = frontier.next_claimed(clock)
     assert (held.needs_robots, held.attempts) == (False, 0)
 
 
 def test_what_is_put_back_costs_no_retry(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    enqueue(job("1"), *(job(f"more-{number}") for number in range(30)))
+    frontier.enqueue(frontier.job("1"), *(frontier.job(f"more-{number}") for number in range(30)))
     for _ in range(30):
-        assert report(next_claimed(clock), OK, PutJobBack()) == JobRequeued(0)
-    assert report(next_claimed(clock), RequestReport(RateVerdict.FAILED), RetryJob(1)) == JobRequeued(1)
+        assert frontier.report(frontier.next_claimed(clock), frontier.OK, PutJobBack()) == JobRequeued(0)
+    failed = frontier.report(frontier.next_claimed(clock), RequestReport(RateVerdict.FAILED), RetryJob(1))
+    assert failed == JobRequeued(1)
