@@ -97,6 +97,18 @@ def steps(*given: Step) -> Behaviour:
     return behave
 
 
+def held_until(released: asyncio.Event, behaviour: Behaviour, asked: asyncio.Event | None = None) -> Behaviour:
+    """Behaves so once that is set; `asked` is set when the request is there."""
+
+    async def behave(peer: Peer) -> None:
+        if asked:
+            asked.set()
+        await released.wait()
+        await behaviour(peer)
+
+    return behave
+
+
 def flood(data: bytes) -> Step:
     return lambda peer: peer.flood(data)
 

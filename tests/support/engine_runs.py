@@ -6,7 +6,7 @@ from retry import claim_state
 from retry.work import Work
 
 from ..conftest import RedisServers
-from ..hostile.origin import Behaviour, Origin, Peer, answer
+from ..hostile.origin import Behaviour, Origin, Peer, answer, held_until
 from .fetcher_threads import ended, fetching, want
 from .origin import page_work
 
@@ -38,13 +38,7 @@ def leftovers(servers: RedisServers) -> list[bytes]:
 async def one_joins_late(origin: Origin) -> None:
     """Two want a page, one of them while it is in flight already: both have it, by one request."""
     arrived, go = asyncio.Event(), asyncio.Event()
-
-    async def held(peer: Peer) -> None:
-        arrived.set()
-        await go.wait()
-        await answer(body=b"page")(peer)
-
-    url = origin.does("/a", held)
+    url = origin.does("/a", held_until(go, answer(body=b"page"), arrived))
     first, late = page_work(url, "first"), page_work(url, "late")
     async with fetching():
         await want(first)

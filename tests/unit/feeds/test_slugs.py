@@ -30,7 +30,3 @@ def test_all_candidates_are_different_slugs_that_can_be_kept(slug: str) -> None:
     assert len(set(found)) == len(found)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each) for each in found)
     assert max(map(len, found)) <= MAX_SLUG_CHARACTERS
-
-
-def test_the_plain_slug_is_tried_first_and_then_numbers() -> None:
-    assert slugs.candidate_slugs("news", "feed", "0" * 32)[:3] == ("news", "news-2", "news-3")

@@ -107,6 +107,7 @@ def test_a_user_who_signs_in_stays_here(client: Client, target: str) -> None:
 def test_a_method_that_changes_things_is_not_allowed(address: str, method: str) -> None:
     response = getattr(Client(enforce_csrf_checks=True), method)(address)
     assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert response["Content-Type"] == "application/problem+json"
     assert json.loads(response.content)["status"] == 405
 
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from retry import claims, stores
-from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone, WorkFailed, WorkUnknown
+from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, WorkDone, WorkFailed, WorkUnknown
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support import claim_calls
@@ -103,13 +103,6 @@ def test_back_off_has_a_maximum_and_a_minimum_unless_the_preparer_sets_it(work: 
     fail(other, begun(other).token, luck=0.0)
     wait_seconds = failure(other).wait_seconds
     assert wait_seconds <= 1 < wait_seconds + time.monotonic() - began + ROUNDED_SECONDS
-
-
-def test_a_full_lane_takes_no_more_and_says_how_long(work: Work, settings: Settings) -> None:
-    settings.RETRY_LANES = {"paint.now": {"limit": 3, "workers": 2}, "paint.refresh": {"limit": 3, "workers": 1}}
-    for number in range(3):
-        begun(replace(work, key=f"paint:a:{number}"))
-    assert begin(replace(work, key="paint:a:9")) == LaneFull(2.5)  # 3 × 1 s ÷ 2 workers, and its own second
 
 
 def test_the_expected_wait_follows_durations_which_are_forgotten_with_their_kinds(

@@ -48,14 +48,6 @@ def test_a_field_that_is_made_to_take_long_does_not(part: str, end: str) -> None
             read_preferences(beginning + repeated + end)
 
 
-@pytest.mark.parametrize(
-    ("field", "immediate"),
-    [("respond-async", True), ("wait=0", True), ("respond-async, wait=0", True), ("respond-async, wait=1", False)],
-)
-def test_a_client_that_wants_no_wait_is_known(field: str, immediate: bool) -> None:
-    assert read_preferences(field).is_immediate is immediate
-
-
 PROXIES = ("10.1.0.0/16", "192.0.2.7", "2001:db8::/32")
 
 

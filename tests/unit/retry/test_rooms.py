@@ -54,19 +54,10 @@ def unknown_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("unknown_wait_long")
 @played
 async def test_an_answer_that_is_there_already_is_not_waited_for(
-    instance: WaitingInstance, work: Work, prepare: Callable[[Work], object]
-) -> None:
-    prepare(work)
-    assert is_back(await clock.within(0.9, answered(instance, asked(work))))
-
-
-@pytest.mark.usefixtures("unknown_wait_long")
-@played
-async def test_a_client_that_comes_after_the_end_is_looked_for_at_once(
-    instance: WaitingInstance, work: Work, monkeypatch: pytest.MonkeyPatch
+    instance: WaitingInstance, work: Work, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Work], object]
 ) -> None:
     monkeypatch.setattr(WaitingClients, "look_again", lambda _: None)  # neither now and then nor after a subscription
-    finish(work, begin(work))
+    prepare(work)
     assert is_back(await clock.within(0.5, answered(instance, asked(work))))
 
 

@@ -20,14 +20,11 @@ from retry.worker import MAX_AGED_PER_LANE, age_lanes, prepare, sweep_claims
 from tests.conftest import RedisServers
 from tests.support import claim_calls
 from tests.support.claim_calls import LONG_AGO, begun, failure, look, make_due, queued, running, start
+from tests.support.waiting_clients import begin
 
 pytestmark = pytest.mark.usefixtures("servers")
 TILE = Prepared(b"tile", "image/png", 60, 600)
 IMPOSSIBLE_FRESHNESS = "The preparer gave an impossible freshness."
-
-
-def begin(work: Work) -> int:
-    return begun(work).token
 
 
 def held_token(servers: RedisServers, work: Work) -> int:

@@ -109,6 +109,7 @@ def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss(origin: Ori
     gather()
     assert len(origin.asked) == 1
     assert titles() == ["late", "lost", "one", "two"]
+    assert row().delivered == 0
 
 
 @pytest.mark.parametrize("body", [b"<html><p>Not a feed", b""])
@@ -121,20 +122,12 @@ def test_where_what_was_delivered_is_no_feed_the_origin_is_asked(body: bytes, or
     assert row().failures == 0
 
 
-@pytest.mark.parametrize("how", ["evicted", "too many"])
-def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_of_them(
-    how: str, origin: Origin
-) -> None:
-    def lose() -> None:
-        for number in range(1 if how == "evicted" else MAX_WAITING_DELIVERIES + 1):
-            deliver(rss("one", f"lost {number}"))
-        if how == "evicted":
-            stores.fast_client("cache").flushall()
-        deliver(rss("one", "late"))
-
+def test_what_comes_after_more_deliveries_than_are_kept_has_the_origin_asked_for_all_of_them(origin: Origin) -> None:
     read_once(origin, rss("one"))
     origin.does("/f", feed(rss("one", "lost", "late")))
-    lose()
+    for number in range(MAX_WAITING_DELIVERIES + 1):
+        deliver(rss("one", f"lost {number}"))
+    deliver(rss("one", "late"))
     gather()
     assert len(origin.asked) == 1
     assert titles() == ["late", "lost", "one"]

@@ -1,4 +1,7 @@
-"""Feeds read in child processes: their bounds, and the results of feeds that exceed them."""
+"""Feeds read in child processes: their bounds, and the results of feeds that exceed them.
+
+A child that was killed, and its environment: mirror/media/test_thumbnail_process.
+"""
 
 import os
 import signal
@@ -8,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Timer
 
-import psutil
 import pytest
 
 from feeds.readings import BodyToRead, FeedReading, NoFeed
@@ -89,22 +91,6 @@ def test_a_reader_that_dies_of_a_feed_is_counted(readers: ReaderPool, lost: list
     assert lost == ["died"]
 
 
-def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: ReaderPool) -> None:
-    readers.read(body(rss("one")), QUESTION, ALLOWANCE)
-    child = psutil.Process(pids(readers)[0])
-    child.kill()
-    psutil.wait_procs([child], timeout=5)
-
-    assert titles(readers.read(body(rss("two")), QUESTION, ALLOWANCE)) == ["two"]
-
-
 def test_a_feed_for_which_there_is_no_reader_is_not_said_to_be_none() -> None:
     with pytest.raises(ReadersBusyError):
         ReaderPool(0, str).read(body(rss("one")), QUESTION, ChildAllowance(MEBIBYTE, 0.01))
-
-
-def test_readers_know_nothing_of_the_site(readers: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_KEY", "secret")
-    readers.read(body(rss("one")), QUESTION, ALLOWANCE)
-
-    assert b"secret" not in Path(f"/proc/{pids(readers)[0]}/environ").read_bytes()

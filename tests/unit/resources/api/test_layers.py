@@ -113,10 +113,8 @@ def test_many_rows_are_read_in_a_child_process(layer: Layer, caller: Caller, mon
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (HEADER.encode(), "no rows"),
         (f"{HEADER}north,1,50\nsouth,fast,50\n".encode(), "Line 3"),
         (f"{HEADER}nowhere,1,50\n".encode(), "None of the 1 segment_ids"),
-        (b"\xff\xfe" * 20, "UTF-8"),
     ],
 )
 def test_a_bad_row_refuses_all_and_nothing_is_left(layer: Layer, caller: Caller, body: bytes, said: str) -> None:

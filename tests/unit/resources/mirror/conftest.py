@@ -107,14 +107,6 @@ def forget() -> None:
     hosts.forget_hosts_here()
 
 
-@pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The works that are handed over: task, work key, token, arguments, lane."""
-    calls: list[Any] = []
-    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: calls.append(call))
-    return calls
-
-
 class Reader(Client):
     """Reads every answer to its end, so that no file stays open."""
 

@@ -8,6 +8,7 @@ from resources.prewarm import area
 from resources.prewarm.area import TileCoverage
 from resources.tiles import grid
 from resources.tiles.errors import LayerError
+from tests.support import geojson
 
 LONDON = grid.Bounds(-0.5, 51.3, 0.3, 51.7)
 FIJI = grid.Bounds(177.0, -19.0, -178.0, -16.0)
@@ -15,10 +16,6 @@ FIJI = grid.Bounds(177.0, -19.0, -178.0, -16.0)
 
 def polygon(*rings: list[list[float]]) -> dict[str, object]:
     return {"type": "Polygon", "coordinates": list(rings)}
-
-
-def box(west: float, south: float, east: float, north: float) -> list[list[float]]:
-    return [[west, south], [east, south], [east, north], [west, north], [west, south]]
 
 
 @pytest.mark.parametrize("bounds", [LONDON, FIJI, grid.WORLD, grid.Bounds(179.9, 0, 180, 1)])
@@ -56,7 +53,7 @@ def test_an_area_that_takes_too_long_to_count_is_estimated(monkeypatch: pytest.M
 
 
 def test_a_polygon_leaves_out_what_is_not_in_it() -> None:
-    ring = polygon(box(-40, -40, 40, 40), box(-30, -30, 30, 30))
+    ring = polygon(geojson.square(-40, -40, 40, 40), geojson.square(-30, -30, 30, 30))
     covered = TileCoverage(area.area_of_geojson(json.dumps({"type": "Feature", "geometry": ring})), range(8))
     assert covered.holds(7, 64 + 12, 64)
     assert not covered.holds(7, 64, 64)
@@ -67,7 +64,7 @@ def test_a_polygon_leaves_out_what_is_not_in_it() -> None:
 @given(st.floats(-179, 170), st.floats(-80, 70), st.floats(0.1, 9), st.floats(0.1, 9), st.integers(0, 8))
 def test_a_box_of_geojson_covers_its_bounds(west: float, south: float, width: float, height: float, zoom: int) -> None:
     east, north = west + width, south + height
-    drawn = area.area_of_geojson(json.dumps(polygon(box(west, south, east, north))))
+    drawn = area.area_of_geojson(json.dumps(polygon(geojson.square(west, south, east, north))))
     zooms = range(zoom, zoom + 1)
     assert set(TileCoverage(drawn, zooms, 0.25).tiles(zoom)) >= set(
         TileCoverage(area.area_of_bounds(grid.Bounds(west, south, east, north)), zooms, 0.125).tiles(zoom)
@@ -94,7 +91,7 @@ def test_a_bad_area_is_told(text: str) -> None:
 
 
 def test_an_area_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = json.dumps(polygon(box(0, 0, 1, 1)))
+    text = json.dumps(polygon(geojson.square(0, 0, 1, 1)))
     monkeypatch.setattr(area, "MAX_AREA_POSITIONS", 4)
     with pytest.raises(LayerError, match="at most 4 positions"):
         area.area_of_geojson(text)

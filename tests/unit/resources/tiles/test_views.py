@@ -59,16 +59,6 @@ def test_browsers_of_other_origins_learn_the_allowed_fields_anywhere(client: Cli
     assert "GET" in response["Access-Control-Allow-Methods"]
 
 
-@pytest.mark.parametrize("address", [f"/tiles/jams/{LONDON}.png", "/tiles/jams.json", "/staticmap", "/changes.json"])
-@pytest.mark.parametrize("method", ["post", "put", "delete"])
-def test_a_method_that_changes_things_is_refused_as_a_problem(load: Load, method: str, address: str) -> None:
-    load()
-    response = getattr(Client(enforce_csrf_checks=True), method)(address)
-    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
-    assert response["Content-Type"] == "application/problem+json"
-    assert response["Access-Control-Allow-Origin"] == "*"
-
-
 def test_a_tile_outside_of_the_bounds_is_the_empty_one_without_any_look_up(client: Client, load: Load) -> None:
     load()
     response = client.get("/tiles/jams/10/100/100@2x.png")

@@ -18,7 +18,7 @@ from retry import claim_state, claims, stores, worker
 from retry.errors import StoreUnavailable
 from retry.scripts import ScriptCall, Server
 from tests.conftest import RedisServers
-from tests.hostile.origin import Origin, Peer, answer
+from tests.hostile.origin import Origin, Peer, answer, held_until
 from tests.hostile.test_answers import BIG, BROKEN, SLOW
 from tests.hostile.test_bodies import BOMBS
 from tests.support import fetch_queue
@@ -176,13 +176,7 @@ def test_a_claim_says_when_something_is_due_on_redis_own_clock() -> None:
 
 async def test_a_fetcher_that_is_told_to_end_finishes_what_is_in_flight(origin: Origin) -> None:
     arrived, go = asyncio.Event(), asyncio.Event()
-
-    async def held(peer: Peer) -> None:
-        arrived.set()
-        await go.wait()
-        await answer(body=b"page")(peer)
-
-    work = page_work(origin.does("/a", held))
+    work = page_work(origin.does("/a", held_until(go, answer(body=b"page"), arrived)))
     async with fetching() as fetcher:
         await want(work)
         await arrived.wait()
@@ -282,12 +276,7 @@ async def test_jobs_are_kept_while_they_are_in_flight(
 ) -> None:
     settings.FETCH_LEASE_SECONDS = settings.RETRY_LEASE_SECONDS = 3
     go = asyncio.Event()
-
-    async def held(peer: Peer) -> None:
-        await go.wait()
-        await answer(body=b"page")(peer)
-
-    work = page_work(origin.does("/a", held))
+    work = page_work(origin.does("/a", held_until(go, answer(body=b"page"))))
     async with fetching():
         await want(work)
         while not origin.targets:

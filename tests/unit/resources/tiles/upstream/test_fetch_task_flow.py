@@ -2,28 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
 
 import pytest
-from asgiref.sync import sync_to_async
-from django.db import connections
 from django.http import HttpResponse
 from django.test import Client
 from pytest_django import Settings
 
 from resources.tiles import publication
 from resources.tiles.models import Layer
-from tests.hostile.origin import Behaviour, Origin, Peer, answer
+from tests.hostile.origin import Behaviour, Origin, answer, held_until
 from tests.support.fetcher_threads import WAIT_SECONDS, fetching
+from tests.support.mirror_runs import in_a_thread
 from tests.unit.resources.conftest import image
 
 PNG = image()
 PATH = "/1/0/0.png"
 TILE = "/tiles/osm/1/0/1.png"
 WEBP = "/tiles/osm/1/0/1.webp"
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_servers")]
 
@@ -33,18 +28,6 @@ def _quick(settings: Settings) -> None:
     settings.FETCH_DELAY_SECONDS = 0.02
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
-
-
-def in_a_thread(call: Callable[Parameters, Result]) -> Callable[Parameters, Awaitable[Result]]:
-    """The same for coroutines. Its thread leaves no connection to the database behind."""
-
-    def run(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-        try:
-            return call(*arguments, **named)
-        finally:
-            connections.close_all()
-
-    return sync_to_async(run)
 
 
 @in_a_thread
@@ -74,16 +57,6 @@ async def newest(address: str = TILE) -> HttpResponse:
 @in_a_thread
 def expire() -> None:
     Layer.objects.get().expire()
-
-
-def held_until(released: asyncio.Event, behaviour: Behaviour, asked: asyncio.Event | None = None) -> Behaviour:
-    async def behave(peer: Peer) -> None:
-        if asked:
-            asked.set()
-        await released.wait()
-        await behaviour(peer)
-
-    return behave
 
 
 def fetched_from(behaviour: Behaviour, test: Callable[[Origin], Awaitable[None]]) -> None:

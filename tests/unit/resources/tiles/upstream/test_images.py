@@ -1,6 +1,4 @@
 import io
-import struct
-import zlib
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ from PIL import Image, ImageFile
 from resources.image_formats import UPSTREAM_FORMATS
 from resources.tiles.errors import UpstreamImageError
 from resources.tiles.upstream import images
+from tests.hostile import files
 from tests.unit.resources.conftest import image
 
 FORMATS = {
@@ -21,16 +20,6 @@ FORMATS = {
     "progressive": image(image_format="JPEG", progressive=True),
     "palette": image(mode="P"),
 }
-
-
-def png_of(width: int, height: int) -> bytes:
-    """A file that says it has so many pixels, and has hardly any bytes."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize("body", FORMATS.values(), ids=FORMATS.keys())
@@ -53,10 +42,10 @@ def test_servers_with_twice_the_pixels_at_any_scale_are_taken_too(side: int, sca
         (image(255), 1, "an image of 255 × 255 pixels, not of 256 × 256"),
         (image(1024), 1, "1024 × 1024"),
         (image(256), 2, "256 × 256 pixels, not of 512 × 512"),
-        (png_of(256, 512), 1, "256 × 512"),
-        (png_of(12_000, 12_000), 1, "no image|12000 × 12000"),
-        (png_of(60_000, 60_000), 1, "no image"),
-        (png_of(256, 256), 1, "no image, or a broken one"),
+        (files.png(256, 512), 1, "256 × 512"),
+        (files.png(12_000, 12_000), 1, "no image|12000 × 12000"),
+        (files.png(60_000, 60_000), 1, "no image"),
+        (files.png(256, 256), 1, "no image, or a broken one"),
         (b"", 1, "nothing"),
         (b"<!doctype html><p>Over quota", 1, "a page or XML"),
         (b' {"error": "key"}', 1, "JSON"),
