@@ -109,6 +109,7 @@ def test_a_method_that_changes_things_is_not_allowed(address: str, method: str) 
     assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
     assert response["Content-Type"] == "application/problem+json"
     assert json.loads(response.content)["status"] == 405
+    assert response["Access-Control-Allow-Origin"] == "*"
 
 
 def test_browsers_that_look_for_an_icon_by_themselves_find_it(client: Client) -> None:
