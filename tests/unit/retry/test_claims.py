@@ -13,20 +13,6 @@ from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, WorkDone, W
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support import claim_calls
-from tests.support.claim_calls import (
-    begin,
-    begun,
-    fail,
-    failure,
-    finish,
-    look,
-    make_due,
-    queued,
-    running,
-    start,
-    started,
-    swept,
-)
 
 pytestmark = pytest.mark.usefixtures("servers")
 HOUR_MS = 3_600_000
@@ -36,183 +22,184 @@ ROUNDED_SECONDS = 0.005
 
 
 def test_a_copy_whose_reply_was_lost_may_ask_again(work: Work) -> None:
-    token = begun(work).token
-    assert [start(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [True, True, False]
+    token = claim_calls.begun(work).token
+    assert [claim_calls.start(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [True, True, False]
 
 
 def test_a_done_mark_blocks_another_preparation_but_no_refresh(work: Work) -> None:
-    assert finish(work, running(work))
-    assert [begin(work), look(work)] == [WorkDone("stored", ANY)] * 2
-    assert isinstance(begin(work, refresh=True), ClaimBegun)
+    assert claim_calls.finish(work, claim_calls.running(work))
+    assert [claim_calls.begin(work), claim_calls.look(work)] == [WorkDone("stored", ANY)] * 2
+    assert isinstance(claim_calls.begin(work, refresh=True), ClaimBegun)
 
 
 def test_each_end_is_published_once(work: Work, servers: RedisServers) -> None:
     skipped = replace(work, key="paint:a:2")
     with servers.state.client.pubsub(ignore_subscribe_messages=True) as subscription:  # type: ignore[no-untyped-call]
         subscription.subscribe(claims.FINISHED_CHANNEL)
-        finish(work, running(work))
-        started(skipped, unwanted(servers, skipped))
+        claim_calls.finish(work, claim_calls.running(work))
+        claim_calls.started(skipped, unwanted(servers, skipped))
         messages = [subscription.get_message(timeout=1) for _ in range(4)]
     assert [message["data"] for message in messages if message] == [b"stored paint:a:1", b"skipped paint:a:2"]
 
 
 def test_finishing_heals_a_claim_that_was_lost_with_the_data(work: Work, servers: RedisServers) -> None:
-    token = begun(work).token
+    token = claim_calls.begun(work).token
     servers.state.client.flushall()
-    assert finish(work, token)
-    assert look(work) == WorkDone("stored", ANY)
+    assert claim_calls.finish(work, token)
+    assert claim_calls.look(work) == WorkDone("stored", ANY)
 
 
 def test_tokens_grow_though_the_data_is_lost_or_the_clock_is_set_back(work: Work, servers: RedisServers) -> None:
-    first = begun(work).token
+    first = claim_calls.begun(work).token
     servers.state.client.flushall()
-    assert begun(work).token > first
+    assert claim_calls.begun(work).token > first
     future = int(time.time() * 1_000_000) + 3_600_000_000
     servers.state.client.set("retry:token", future)
-    assert begun(replace(work, key="paint:a:2")).token == future + 1
+    assert claim_calls.begun(replace(work, key="paint:a:2")).token == future + 1
 
 
 def test_a_failure_record_is_in_force_until_its_time(work: Work) -> None:
-    token, began = running(work), time.monotonic()
-    fail(work, token)
-    assert begin(work) == WorkFailed(502, "No.", ANY)
-    wait_seconds = failure(work).wait_seconds
+    token, began = claim_calls.running(work), time.monotonic()
+    claim_calls.fail(work, token)
+    assert claim_calls.begin(work) == WorkFailed(502, "No.", ANY)
+    wait_seconds = claim_calls.failure(work).wait_seconds
     assert wait_seconds <= 2 < wait_seconds + time.monotonic() - began + ROUNDED_SECONDS
 
 
 def test_back_off_doubles_with_every_failure_until_a_success(work: Work, servers: RedisServers) -> None:
     waits = []
     for _ in range(4):
-        fail(work, running(work))
-        waits.append(ceil(failure(work).wait_seconds))
+        claim_calls.fail(work, claim_calls.running(work))
+        waits.append(ceil(claim_calls.failure(work).wait_seconds))
         servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
     assert waits == [2, 4, 8, 16]
-    finish(work, running(work))
+    claim_calls.finish(work, claim_calls.running(work))
     assert not servers.state.client.exists("retry:failure:paint:a:1")
 
 
 def test_back_off_has_a_maximum_and_a_minimum_unless_the_preparer_sets_it(work: Work, servers: RedisServers) -> None:
-    token = begun(work).token
+    token = claim_calls.begun(work).token
     servers.state.client.hset("retry:failure:paint:a:1", "count", 60)
-    fail(work, token)
-    assert 590 < failure(work).wait_seconds <= 600
+    claim_calls.fail(work, token)
+    assert 590 < claim_calls.failure(work).wait_seconds <= 600
     own_wait = replace(work, key="paint:a:3")
-    fail(own_wait, begun(own_wait).token, retry_seconds=30)
-    assert 29 < failure(own_wait).wait_seconds <= 30
+    claim_calls.fail(own_wait, claim_calls.begun(own_wait).token, retry_seconds=30)
+    assert 29 < claim_calls.failure(own_wait).wait_seconds <= 30
     other, began = replace(work, key="paint:a:2"), time.monotonic()
-    fail(other, begun(other).token, luck=0.0)
-    wait_seconds = failure(other).wait_seconds
+    claim_calls.fail(other, claim_calls.begun(other).token, luck=0.0)
+    wait_seconds = claim_calls.failure(other).wait_seconds
     assert wait_seconds <= 1 < wait_seconds + time.monotonic() - began + ROUNDED_SECONDS
 
 
 def test_the_expected_wait_follows_durations_which_are_forgotten_with_their_kinds(
     work: Work, servers: RedisServers
 ) -> None:
-    finish(work, running(work), seconds=4)
-    assert begun(replace(work, key="paint:a:2")).wait_seconds == 4
-    assert begun(replace(work, key="paint:a:3")).wait_seconds == 6  # one of 4 s ahead, two workers, and its own 4 s
+    claim_calls.finish(work, claim_calls.running(work), seconds=4)
+    assert claim_calls.begun(replace(work, key="paint:a:2")).wait_seconds == 4
+    third = claim_calls.begun(replace(work, key="paint:a:3"))
+    assert third.wait_seconds == 6  # one of 4 s ahead, two workers, and its own 4 s
     kept = [servers.state.client.ttl(f"retry:duration:{name}") for name in (work.kind, work.lane)]
     assert kept == pytest.approx([30 * 24 * 3600] * 2, abs=60)
 
 
 def test_a_request_hands_a_claim_over_again_whose_message_seems_lost(work: Work, servers: RedisServers) -> None:
-    token = begun(work).token
+    token = claim_calls.begun(work).token
     servers.state.client.hset("retry:claim:paint:a:1", "expected", 1)
-    assert begin(work, refresh=True) == ClaimTaken(token, ANY)
-    assert begin(work) == ClaimPromoted(token, ANY)
-    assert begin(work) == ClaimTaken(token, ANY)
+    assert claim_calls.begin(work, refresh=True) == ClaimTaken(token, ANY)
+    assert claim_calls.begin(work) == ClaimPromoted(token, ANY)
+    assert claim_calls.begin(work) == ClaimTaken(token, ANY)
 
 
 def test_work_whose_lane_holds_a_message_for_everything_is_not_published_again(
     work: Work, servers: RedisServers
 ) -> None:
-    begun(work)
+    claim_calls.begun(work)
     servers.state.client.rpush("paint.now", "a message")
-    make_due(servers, work)
-    assert swept() == []
+    claim_calls.make_due(servers, work)
+    assert claim_calls.swept() == []
 
 
 def test_lapsed_leases_come_before_all_that_is_queued(work: Work, servers: RedisServers) -> None:
     for number in range(5):
         other = replace(work, key=f"paint:b:{number}")
-        begun(other)
-        make_due(servers, other)
-    running(work)
-    make_due(servers, work)
-    assert swept()[0][1] == b"paint:a:1"
+        claim_calls.begun(other)
+        claim_calls.make_due(servers, other)
+    claim_calls.running(work)
+    claim_calls.make_due(servers, work)
+    assert claim_calls.swept()[0][1] == b"paint:a:1"
 
 
 def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServers) -> None:
-    assert stores.execute_call(claims.abandon_call(work.key, begun(work).token)) == 1
-    assert look(work) == WorkUnknown()
+    assert stores.execute_call(claims.abandon_call(work.key, claim_calls.begun(work).token)) == 1
+    assert claim_calls.look(work) == WorkUnknown()
     assert servers.state.client.keys("retry:*") == [b"retry:token"]
 
 
 def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, servers: RedisServers) -> None:
     state = servers.state.client
-    running(work)
-    assert swept() == []
+    claim_calls.running(work)
+    assert claim_calls.swept() == []
     state.zincrby("retry:leases", HOUR_MS, work.key)
     state.incrby("retry:clock", HOUR_MS)
-    assert swept() == []
+    assert claim_calls.swept() == []
     state.zincrby("retry:leases", -60_000, work.key)
-    assert [what for what, *_ in swept()] == [b"again"]
+    assert [what for what, *_ in claim_calls.swept()] == [b"again"]
 
 
 def test_a_mark_stands_no_longer_though_the_clock_was_set_back_since(servers: RedisServers) -> None:
     state = servers.state.client
     state.set("mark", 1, px=HOUR_MS + 10_000)
     state.set("new mark", 1, px=60_000)
-    assert swept() == []
+    assert claim_calls.swept() == []
     state.incrby("retry:clock", HOUR_MS)
-    assert swept() == []
+    assert claim_calls.swept() == []
     assert 0 < state.pttl("mark") <= 10_000
     assert 50_000 < state.pttl("new mark") <= 60_000
 
 
 def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None:
-    token = running(work)
-    make_due(servers, work)
+    token = claim_calls.running(work)
+    claim_calls.make_due(servers, work)
     assert stores.execute_call(claims.renew_call(work.key, token)) == 1
-    assert swept() == []
+    assert claim_calls.swept() == []
 
 
 def test_work_that_waits_for_its_turn_again_starts_again_with_the_same_token(work: Work, servers: RedisServers) -> None:
-    token = running(work, "copy")
+    token = claim_calls.running(work, "copy")
     assert stores.execute_call(claims.requeue_call(work.key, token, 30, "copy")) == 1
-    waiting = begin(work)
+    waiting = claim_calls.begin(work)
     assert isinstance(waiting, ClaimTaken)
     assert 29 < waiting.wait_seconds <= 31
     assert servers.state.client.zcard("retry:leases") == 0
-    assert start(work, token)
-    assert finish(work, token)
+    assert claim_calls.start(work, token)
+    assert claim_calls.finish(work, token)
 
 
 def test_a_full_lane_takes_no_promoted_work(work: Work, servers: RedisServers, settings: Settings) -> None:
     settings.RETRY_LANES = {lane: {"limit": 1, "workers": 1} for lane in LANES}
-    begun(replace(work, key="paint:a:2"))
-    token = begun(work, refresh=True).token
-    assert begin(work) == ClaimTaken(token, ANY)
-    assert queued(servers, "paint.refresh") == {work.key}
+    claim_calls.begun(replace(work, key="paint:a:2"))
+    token = claim_calls.begun(work, refresh=True).token
+    assert claim_calls.begin(work) == ClaimTaken(token, ANY)
+    assert claim_calls.queued(servers, "paint.refresh") == {work.key}
 
 
 def test_promoted_work_is_expected_as_soon_as_its_new_lane_allows(work: Work, servers: RedisServers) -> None:
     servers.state.client.set("retry:duration:paint.refresh", 60_000)
     for number in range(2, 5):
-        begun(replace(work, key=f"paint:a:{number}"), refresh=True)
-    claim = begun(work, refresh=True)
+        claim_calls.begun(replace(work, key=f"paint:a:{number}"), refresh=True)
+    claim = claim_calls.begun(work, refresh=True)
     assert claim.wait_seconds == 3 * 60 + 1
-    assert begin(work) == ClaimPromoted(claim.token, wait_seconds=1)
+    assert claim_calls.begin(work) == ClaimPromoted(claim.token, wait_seconds=1)
 
 
 @pytest.mark.parametrize("first", ["promoted", "slower"])
 def test_both_copies_of_promoted_work_leave_nothing_behind(first: str, work: Work, servers: RedisServers) -> None:
-    token = begun(work, refresh=True).token
-    begin(work)
-    assert start(work, token, first)
-    assert not start(work, token, "the other copy")
-    assert finish(work, token)
-    assert not start(work, token, "the other copy")
+    token = claim_calls.begun(work, refresh=True).token
+    claim_calls.begin(work)
+    assert claim_calls.start(work, token, first)
+    assert not claim_calls.start(work, token, "the other copy")
+    assert claim_calls.finish(work, token)
+    assert not claim_calls.start(work, token, "the other copy")
     durations = [f"retry:duration:{name}" for name in (work.kind, "paint.now")]
     left = ["retry:token", "retry:started", f"retry:done:{work.key}", *durations]
     assert sorted(servers.state.client.keys("retry:*")) == sorted(name.encode() for name in left)
@@ -220,10 +207,10 @@ def test_both_copies_of_promoted_work_leave_nothing_behind(first: str, work: Wor
 
 def test_promoted_work_is_looked_after_as_soon_as_its_new_lane_demands(work: Work, servers: RedisServers) -> None:
     servers.state.client.set(f"retry:duration:{work.kind}", 1_000_000)
-    begun(work, refresh=True)
+    claim_calls.begun(work, refresh=True)
     late = servers.state.client.zscore("retry:claims", work.key) or 0
     servers.state.client.set(f"retry:duration:{work.kind}", 10)
-    begin(work)
+    claim_calls.begin(work)
     soon = servers.state.client.zscore("retry:claims", work.key) or 0
     assert 0 < soon < late - 50_000
 
@@ -233,7 +220,7 @@ def unwanted(servers: RedisServers, work: Work, *, refresh: bool = False) -> int
     claim_calls.swept_for_long(servers)
     for lane in LANES:
         claim_calls.make_long(servers, lane)
-    token = begun(work, refresh=refresh).token
+    token = claim_calls.begun(work, refresh=refresh).token
     claim_calls.forget_who_asked(servers, work)
     return token
 
@@ -241,17 +228,17 @@ def unwanted(servers: RedisServers, work: Work, *, refresh: bool = False) -> int
 @pytest.mark.parametrize("refresh", [False, True])
 def test_work_without_recent_requests_is_skipped(refresh: bool, work: Work, servers: RedisServers) -> None:
     token = unwanted(servers, work, refresh=refresh)
-    assert [started(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [claims.SKIPPED, 0, 0]
-    assert look(work) == WorkDone("skipped", ANY)
+    assert [claim_calls.started(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [claims.SKIPPED, 0, 0]
+    assert claim_calls.look(work) == WorkDone("skipped", ANY)
     assert not servers.state.client.exists(f"retry:claim:{work.key}", "retry:claims", "retry:leases")
-    assert [queued(servers, lane) for lane in LANES] == [set(), set(), set()]
+    assert [claim_calls.queued(servers, lane) for lane in LANES] == [set(), set(), set()]
 
 
 def test_a_long_lane_is_one_whose_workers_need_long_for_it(work: Work, servers: RedisServers) -> None:
     works = [replace(work, key=f"paint:b:{number}") for number in range(5)]
     tokens = [unwanted(servers, each) for each in works]
     servers.state.client.set("retry:duration:paint.now", 4001)  # 5 × 4.001 s ÷ 2 workers: above 10 s
-    assert list(map(started, works, tokens)) == [claims.SKIPPED] + 4 * [claims.STARTED]
+    assert list(map(claim_calls.started, works, tokens)) == [claims.SKIPPED] + 4 * [claims.STARTED]
 
 
 @pytest.mark.parametrize("reason", ["switched off", "nothing sweeps", "first pass after an outage"])
@@ -263,22 +250,22 @@ def test_nothing_is_skipped_before_waiting_clients_could_ask_or_if_it_is_switche
     if reason != "switched off":
         servers.state.client.delete(claims.SWEPT_KEY)
     if reason == "first pass after an outage":
-        swept()
-    assert start(work, token)
+        claim_calls.swept()
+    assert claim_calls.start(work, token)
 
 
 def test_passes_of_the_sweeper_that_follow_one_another_count_from_the_first(servers: RedisServers) -> None:
     claim_calls.swept_for_long(servers)
-    swept()
+    claim_calls.swept()
     assert servers.state.client.get(claims.SWEPT_KEY) == str(claim_calls.LONG_AGO).encode()
     assert 5 < servers.state.client.ttl(claims.SWEPT_KEY) <= 10
 
 
 def test_looking_still_answers_when_the_server_takes_no_writes(work: Work, servers: RedisServers) -> None:
-    token = begun(work).token
+    token = claim_calls.begun(work).token
     claim_calls.forget_who_asked(servers, work)
     servers.state.client.config_set("maxmemory", "1")
     try:
-        assert look(work) == ClaimTaken(token, ANY)
+        assert claim_calls.look(work) == ClaimTaken(token, ANY)
     finally:
         servers.state.client.config_set("maxmemory", "0")

@@ -22,30 +22,13 @@ from resources.fetch.frontier.queue import RetryJob
 from resources.fetch.http.messages import Failure, FetchFailed, Hop, OutcomeTiming
 from retry import stores
 from tests.conftest import RedisServers
-from tests.support.frontier import (
-    FAILED,
-    HOST,
-    OK,
-    REFUSED,
-    THROTTLED,
-    UNREACHABLE,
-    backlog,
-    claim,
-    claimed,
-    dead_job,
-    enqueue,
-    idle,
-    job,
-    next_claimed,
-    record,
-    report,
-)
+from tests.support import frontier
 from tests.support.frontier_clock import Clock
 
 run = stores.run_steps
 
 
-URL, ELSEWHERE = f"https://{HOST}/1", "https://b.example.com/2"
+URL, ELSEWHERE = f"https://{frontier.HOST}/1", "https://b.example.com/2"
 TIMING = OutcomeTiming(0, 1)
 HOPS = (Hop(URL, 302),)
 
@@ -82,36 +65,38 @@ def test_only_the_jobs_own_failures_are_attempts(failure: Failure) -> None:
 
 
 def gap_ms() -> float:
-    return float(record().get("delay", 500))
+    return float(frontier.record().get("delay", 500))
 
 
-@pytest.mark.parametrize(("outcome", "gap"), [(OK, 500 * 0.98**9), (REFUSED, 500), (FAILED, 500)])
+@pytest.mark.parametrize(
+    ("outcome", "gap"), [(frontier.OK, 500 * 0.98**9), (frontier.REFUSED, 500), (frontier.FAILED, 500)]
+)
 def test_success_with_a_backlog_makes_the_gap_shorter_and_fast_errors_never(
     clock: Clock, outcome: RequestReport, gap: float
 ) -> None:
-    backlog()
+    frontier.backlog()
     for _ in range(10):
-        report(next_claimed(clock), replace(outcome, latency_seconds=0.001))
+        frontier.report(frontier.next_claimed(clock), replace(outcome, latency_seconds=0.001))
     assert gap_ms() == pytest.approx(gap)
 
 
 def test_an_idle_domain_earns_nothing(clock: Clock) -> None:
     for number in range(10):
-        enqueue(job(str(number)))
-        report(claimed())
+        frontier.enqueue(frontier.job(str(number)))
+        frontier.report(frontier.claimed())
         clock.pass_by(60)
     assert gap_ms() == 500
-    backlog(size=2)
-    claimed()
-    assert idle() > 0.44  # nor does it save up unused turns
+    frontier.backlog(size=2)
+    frontier.claimed()
+    assert frontier.idle() > 0.44  # nor does it save up unused turns
 
 
 def test_a_refusal_makes_the_gap_longer_and_is_not_the_jobs_failure(clock: Clock) -> None:
-    backlog(size=1)
-    held = claimed()
-    assert report(held, THROTTLED) == JobRequeued(0.8)
+    frontier.backlog(size=1)
+    held = frontier.claimed()
+    assert frontier.report(held, frontier.THROTTLED) == JobRequeued(0.8)
     assert gap_ms() == 800
-    again = next_claimed(clock)
+    again = frontier.next_claimed(clock)
     assert (again.key, again.attempts) == (held.key, 0)
 
 
@@ -119,29 +104,29 @@ def test_a_refusal_makes_the_gap_longer_and_is_not_the_jobs_failure(clock: Clock
 def test_a_refusal_of_an_earlier_request_or_soon_after_another_is_the_same_event(
     clock: Clock, latency_seconds: float, over_after_seconds: float
 ) -> None:
-    refused = replace(THROTTLED, latency_seconds=latency_seconds)
-    backlog()
-    first, early = claimed(), next_claimed(clock)
-    report(first, refused)
-    late = next_claimed(clock)
+    refused = replace(frontier.THROTTLED, latency_seconds=latency_seconds)
+    frontier.backlog()
+    first, early = frontier.claimed(), frontier.next_claimed(clock)
+    frontier.report(first, refused)
+    late = frontier.next_claimed(clock)
     clock.pass_by(over_after_seconds - 1)
-    report(late, refused)
+    frontier.report(late, refused)
     assert gap_ms() == 800
-    later = next_claimed(clock)
+    later = frontier.next_claimed(clock)
     clock.pass_by(over_after_seconds)
-    report(early, refused)
+    frontier.report(early, refused)
     assert gap_ms() == 800
-    report(later, refused)
+    frontier.report(later, refused)
     assert gap_ms() > 800
 
 
 def test_what_was_refused_is_held_to_be_the_mean_gap_of_late(clock: Clock) -> None:
-    backlog()
+    frontier.backlog()
     for _ in range(20):
-        report(next_claimed(clock))
+        frontier.report(frontier.next_claimed(clock))
     shortest = gap_ms()
-    report(next_claimed(clock), THROTTLED)
-    assert 1.1 * shortest < float(record()["floor"]) < 1.3 * shortest
+    frontier.report(frontier.next_claimed(clock), frontier.THROTTLED)
+    assert 1.1 * shortest < float(frontier.record()["floor"]) < 1.3 * shortest
     assert gap_ms() == pytest.approx(1.6 * shortest)
 
 
@@ -149,56 +134,56 @@ def test_what_was_refused_is_held_to_be_the_mean_gap_of_late(clock: Clock) -> No
 def test_after_a_refusal_the_gap_comes_back_to_just_short_of_what_was_refused(
     clock: Clock, retry_after_seconds: float, margin: float
 ) -> None:
-    backlog()
-    report(next_claimed(clock), replace(THROTTLED, retry_after_seconds=retry_after_seconds))
+    frontier.backlog()
+    frontier.report(frontier.next_claimed(clock), replace(frontier.THROTTLED, retry_after_seconds=retry_after_seconds))
     gaps = [gap_ms()]
     for _ in range(40):
-        report(next_claimed(clock))
+        frontier.report(frontier.next_claimed(clock))
         gaps.append(gap_ms())
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[22:] == [pytest.approx(500 * margin, rel=0.001)] * 19
 
 
 def test_only_who_has_waited_for_others_takes_their_number_for_what_is_refused(clock: Clock) -> None:
-    backlog()
-    first, second = claimed(), next_claimed(clock)
+    frontier.backlog()
+    first, second = frontier.claimed(), frontier.next_claimed(clock)
     clock.pass_by(1)
-    report(second, THROTTLED)
-    assert "cap" not in record()
-    third = next_claimed(clock)
+    frontier.report(second, frontier.THROTTLED)
+    assert "cap" not in frontier.record()
+    third = frontier.next_claimed(clock)
     clock.pass_by(5)
-    report(first)
-    fourth = claimed()  # its turn had come long ago
+    frontier.report(first)
+    fourth = frontier.claimed()  # its turn had come long ago
     clock.pass_by(5)
-    report(fourth, THROTTLED)
-    assert record()["cap"] == "1"
-    report(third)
+    frontier.report(fourth, frontier.THROTTLED)
+    assert frontier.record()["cap"] == "1"
+    frontier.report(third)
 
 
 def test_nothing_is_sent_before_retry_after_has_passed(clock: Clock) -> None:
-    run(queue.set_limits(HOST, DomainLimits(in_flight=8)))
-    backlog()
-    first, second = claimed(), next_claimed(clock)
-    report(first, replace(THROTTLED, retry_after_seconds=120))
-    report(second)  # a success of before takes nothing back
+    run(queue.set_limits(frontier.HOST, DomainLimits(in_flight=8)))
+    frontier.backlog()
+    first, second = frontier.claimed(), frontier.next_claimed(clock)
+    frontier.report(first, replace(frontier.THROTTLED, retry_after_seconds=120))
+    frontier.report(second)  # a success of before takes nothing back
     clock.pass_by(119.9)
-    assert idle() == pytest.approx(0.1, abs=0.01)
+    assert frontier.idle() == pytest.approx(0.1, abs=0.01)
     clock.pass_by(0.11)
-    claimed()
+    frontier.claimed()
 
 
 def test_retry_after_is_obeyed_for_a_day_at_the_most(clock: Clock) -> None:
-    backlog(size=1)
-    report(claimed(), replace(THROTTLED, retry_after_seconds=1e9))
-    assert (float(record()["block_until"]) - clock.ms) / 1000 == pytest.approx(86_400)
+    frontier.backlog(size=1)
+    frontier.report(frontier.claimed(), replace(frontier.THROTTLED, retry_after_seconds=1e9))
+    assert (float(frontier.record()["block_until"]) - clock.ms) / 1000 == pytest.approx(86_400)
 
 
 def test_a_retry_after_of_nothing_switches_no_back_off_off(clock: Clock) -> None:
-    backlog(size=1)
+    frontier.backlog(size=1)
     waits = []
     for _ in range(5):
-        report(next_claimed(clock), replace(THROTTLED, retry_after_seconds=0))
-        waits.append(idle())
+        frontier.report(frontier.next_claimed(clock), replace(frontier.THROTTLED, retry_after_seconds=0))
+        waits.append(frontier.idle())
         clock.pass_by(5)
     assert waits[0] >= 0.7
     assert waits == sorted(waits)
@@ -207,69 +192,69 @@ def test_a_retry_after_of_nothing_switches_no_back_off_off(clock: Clock) -> None
 
 def test_a_domain_that_only_refuses_fails_its_jobs_clearly_in_the_end(clock: Clock, settings: Settings) -> None:
     settings.FETCH_STALL_SECONDS = 3600
-    backlog(size=2)
+    frontier.backlog(size=2)
     began = clock.seconds
-    while isinstance(found := claim(), ClaimedJob | NothingDue):
+    while isinstance(found := frontier.claim(), ClaimedJob | NothingDue):
         if isinstance(found, ClaimedJob):
-            report(found, THROTTLED)
+            frontier.report(found, frontier.THROTTLED)
         else:
             clock.pass_by(found.wait_seconds)
     assert found.why == "stalled"
     assert clock.seconds - began == pytest.approx(3600, abs=2)
-    assert dead_job().job.key != found.job.key
+    assert frontier.dead_job().job.key != found.job.key
 
 
 def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, servers: RedisServers, settings: Settings) -> None:
     settings.FETCH_STALL_SECONDS = 3600
-    backlog(size=40)
-    report(claimed(), replace(THROTTLED, retry_after_seconds=80_000))
+    frontier.backlog(size=40)
+    frontier.report(frontier.claimed(), replace(frontier.THROTTLED, retry_after_seconds=80_000))
     clock.pass_by(3599)
-    idle()
+    frontier.idle()
     clock.pass_by(1.1)
     for number in range(40):
-        found = dead_job()
+        found = frontier.dead_job()
         assert found.why == "stalled"
         if number == 0:
             assert servers.state.client.zcard("fetch:doomed") == 15  # a few at a time: no call takes long
         run(queue.finish_job(found.job))
-    enqueue(job("later"))
-    assert idle() > 3
+    frontier.enqueue(frontier.job("later"))
+    assert frontier.idle() > 3
     clock.pass_by(3601)
-    assert dead_job().job.url.endswith("/later")
+    assert frontier.dead_job().job.url.endswith("/later")
 
 
 def test_what_an_admin_sets_wins_at_once(clock: Clock) -> None:
-    backlog()
-    report(claimed(), THROTTLED)
-    run(queue.unblock_domain(HOST))
-    run(queue.set_limits(HOST, DomainLimits(delay_seconds=0.1, in_flight=3)))
+    frontier.backlog()
+    frontier.report(frontier.claimed(), frontier.THROTTLED)
+    run(queue.unblock_domain(frontier.HOST))
+    run(queue.set_limits(frontier.HOST, DomainLimits(delay_seconds=0.1, in_flight=3)))
     for _ in range(3):
-        next_claimed(clock)
+        frontier.next_claimed(clock)
         clock.pass_by(0.12)
-    idle()
+    frontier.idle()
     assert gap_ms() == 800  # the learnt rate is kept for later
-    run(queue.set_limits(HOST, DomainLimits(in_flight=4, paused=True)))
-    idle()
-    run(queue.set_limits(HOST, DomainLimits(in_flight=4)))
-    claimed()
+    run(queue.set_limits(frontier.HOST, DomainLimits(in_flight=4, paused=True)))
+    frontier.idle()
+    run(queue.set_limits(frontier.HOST, DomainLimits(in_flight=4)))
+    frontier.claimed()
 
 
 def test_of_refusals_the_latest_hundred_are_kept(clock: Clock) -> None:
     for number in range(110):
-        enqueue(job(f"{number}/tile"))
-        held = claimed()
-        report(held, THROTTLED)
+        frontier.enqueue(frontier.job(f"{number}/tile"))
+        held = frontier.claimed()
+        frontier.report(held, frontier.THROTTLED)
         run(queue.withdraw_waiter(held.key))
-        run(queue.unblock_domain(HOST))
+        run(queue.unblock_domain(frontier.HOST))
     found = run(queue.read_refusals("example.com"))
     assert len(found) == 100
-    assert found[0].path == f"{HOST}/109"
+    assert found[0].path == f"{frontier.HOST}/109"
 
 
 def test_refusals_by_two_hosts_of_one_domain_are_kept_as_evidence(clock: Clock) -> None:
     for host in ("a.example.co.uk", "b.example.co.uk"):
-        enqueue(job("tiles/1", host))
-        report(claimed(), THROTTLED)
+        frontier.enqueue(frontier.job("tiles/1", host))
+        frontier.report(frontier.claimed(), frontier.THROTTLED)
     found = run(queue.read_refusals("example.co.uk"))
     assert {(one.host, one.path, one.scope) for one in found} == {
         (f"{name}.example.co.uk", f"{name}.example.co.uk/tiles", f"{name}.example.co.uk") for name in "ab"
@@ -279,73 +264,75 @@ def test_refusals_by_two_hosts_of_one_domain_are_kept_as_evidence(clock: Clock) 
 
 def fail_until_it_opens(clock: Clock) -> None:
     for _ in range(5):
-        report(next_claimed(clock), FAILED)
+        frontier.report(frontier.next_claimed(clock), frontier.FAILED)
 
 
 def test_a_host_that_keeps_failing_is_left_alone_for_longer_and_longer(clock: Clock) -> None:
-    backlog()
+    frontier.backlog()
     fail_until_it_opens(clock)
     rests = []
     for _ in range(4):
-        rests.append(float(record()["circuit_until"]) / 1000 - clock.unix)
+        rests.append(float(frontier.record()["circuit_until"]) / 1000 - clock.unix)
         clock.pass_by(rests[-1] - 0.1)
-        idle()
-        report(next_claimed(clock), FAILED)
+        frontier.idle()
+        frontier.report(frontier.next_claimed(clock), frontier.FAILED)
     assert 24 <= rests[0] <= 36
     assert all(0.6 * 2 <= later / earlier <= 1.5 * 2 for earlier, later in pairwise(rests))
 
 
 def test_an_open_circuit_tries_one_request_at_a_time(clock: Clock) -> None:
-    run(queue.set_limits(HOST, DomainLimits(in_flight=4)))
-    backlog()
+    run(queue.set_limits(frontier.HOST, DomainLimits(in_flight=4)))
+    frontier.backlog()
     fail_until_it_opens(clock)
-    trial = next_claimed(clock)
+    trial = frontier.next_claimed(clock)
     clock.pass_by(10)
-    assert isinstance(claim(), NothingDue)
-    report(trial, OK)
-    claimed()
+    assert isinstance(frontier.claim(), NothingDue)
+    frontier.report(trial, frontier.OK)
+    frontier.claimed()
     clock.pass_by(1)
-    claimed()
+    frontier.claimed()
 
 
 def test_failures_of_requests_from_before_the_circuit_opened_keep_it_open_no_longer(clock: Clock) -> None:
-    run(queue.set_limits(HOST, DomainLimits(in_flight=8)))
-    backlog()
-    held = [next_claimed(clock) for _ in range(8)]
+    run(queue.set_limits(frontier.HOST, DomainLimits(in_flight=8)))
+    frontier.backlog()
+    held = [frontier.next_claimed(clock) for _ in range(8)]
     for one in held:
-        report(one, FAILED)
-    assert record()["opens"] == "1"
+        frontier.report(one, frontier.FAILED)
+    assert frontier.record()["opens"] == "1"
 
 
-@pytest.mark.parametrize("answer", [OK, REFUSED])
+@pytest.mark.parametrize("answer", [frontier.OK, frontier.REFUSED])
 def test_any_sound_answer_ends_a_row_of_failures(clock: Clock, answer: RequestReport) -> None:
-    backlog()
+    frontier.backlog()
     for _ in range(4):
-        report(next_claimed(clock), FAILED)
-    report(next_claimed(clock), answer)
+        frontier.report(frontier.next_claimed(clock), frontier.FAILED)
+    frontier.report(frontier.next_claimed(clock), answer)
     fail_until_it_opens(clock)
-    assert record()["opens"] == "1"
+    assert frontier.record()["opens"] == "1"
 
 
 def test_retries_of_a_domain_have_a_budget_that_requests_earn_and_do_not_save_up(clock: Clock) -> None:
-    backlog(size=80)
+    frontier.backlog(size=80)
     for _ in range(30):
-        report(next_claimed(clock))
-    found = [report(next_claimed(clock), REFUSED, RetryJob(3600)) for _ in range(20)]
+        frontier.report(frontier.next_claimed(clock))
+    found = [frontier.report(frontier.next_claimed(clock), frontier.REFUSED, RetryJob(3600)) for _ in range(20)]
     assert found.index(NoRetryBudget()) in {10, 11}  # ten, and the one that ten requests earn
     assert 10 <= found.count(JobRequeued(3600)) <= 12
     assert set(found[12:]) == {NoRetryBudget()}
     for _ in range(10):
-        report(next_claimed(clock))
-    assert report(next_claimed(clock), REFUSED, RetryJob(3600)) == JobRequeued(3600)
+        frontier.report(frontier.next_claimed(clock))
+    assert frontier.report(frontier.next_claimed(clock), frontier.REFUSED, RetryJob(3600)) == JobRequeued(3600)
 
 
 def test_what_is_nobodys_failure_is_no_attempt_and_costs_no_retry(clock: Clock) -> None:
-    enqueue(job())
+    frontier.enqueue(frontier.job())
     for _ in range(15):
-        assert report(next_claimed(clock), REFUSED, RetryJob(5, counts=False)) == JobRequeued(5)
-    assert next_claimed(clock).attempts == 0
-    assert "budget" not in record()
+        assert frontier.report(
+            frontier.next_claimed(clock), frontier.REFUSED, RetryJob(5, counts=False)
+        ) == JobRequeued(5)
+    assert frontier.next_claimed(clock).attempts == 0
+    assert "budget" not in frontier.record()
 
 
 SLOW, QUICK = "slow.example.com", "quick.example.com"
@@ -354,55 +341,58 @@ SLOW, QUICK = "slow.example.com", "quick.example.com"
 def request(clock: Clock, host: str, seconds: float, number: int = 1) -> None:
     """Sends so many requests of that duration to the host, with no other jobs."""
     for name in range(number):
-        enqueue(job(f"taken-{name}", host))
-        held = next_claimed(clock)
+        frontier.enqueue(frontier.job(f"taken-{name}", host))
+        held = frontier.next_claimed(clock)
         clock.pass_by(seconds)
-        report(held)
+        frontier.report(held)
 
 
 def test_the_domain_with_the_longest_chain_by_its_durations_comes_first(clock: Clock) -> None:
     request(clock, SLOW, 8, 5)
     request(clock, QUICK, 0.1, 5)
-    enqueue(*(job(str(number), QUICK) for number in range(5)), *(job(str(number), SLOW) for number in range(2)))
+    frontier.enqueue(
+        *(frontier.job(str(number), QUICK) for number in range(5)),
+        *(frontier.job(str(number), SLOW) for number in range(2)),
+    )
     clock.pass_by(10)
-    assert claimed().host == SLOW  # two of them take longer than five of the other
+    assert frontier.claimed().host == SLOW  # two of them take longer than five of the other
 
 
 def test_what_is_said_of_a_job_holds_instead(clock: Clock) -> None:
     request(clock, SLOW, 8, 5)
-    enqueue(job("1", SLOW, expected_seconds=0.5))
-    assert float(record(SLOW)["sum_fast"]) == 500
+    frontier.enqueue(frontier.job("1", SLOW, expected_seconds=0.5))
+    assert float(frontier.record(SLOW)["sum_fast"]) == 500
 
 
 def test_a_host_that_is_known_to_be_slow_is_asked_in_the_slow_lane_until_it_is_quick(clock: Clock) -> None:
-    request(clock, HOST, 30, 3)
-    enqueue(job("1"))
+    request(clock, frontier.HOST, 30, 3)
+    frontier.enqueue(frontier.job("1"))
     clock.pass_by(1)
-    idle("fast")
-    assert claimed("slow").lane == "slow"
+    frontier.idle("fast")
+    assert frontier.claimed("slow").lane == "slow"
     clock.pass_by(1)
-    request(clock, HOST, 0.5, 4)
-    enqueue(job("2"))
+    request(clock, frontier.HOST, 0.5, 4)
+    frontier.enqueue(frontier.job("2"))
     clock.pass_by(1)
-    assert claimed("fast").url.endswith("/2")
+    assert frontier.claimed("fast").url.endswith("/2")
 
 
-@pytest.mark.parametrize("outcome", [FAILED, UNREACHABLE])
+@pytest.mark.parametrize("outcome", [frontier.FAILED, frontier.UNREACHABLE])
 def test_who_swallows_requests_is_slow(clock: Clock, outcome: object) -> None:
     for name in range(4):
-        enqueue(job(str(name)))
-        held = next_claimed(clock)
+        frontier.enqueue(frontier.job(str(name)))
+        held = frontier.next_claimed(clock)
         clock.pass_by(30)
-        report(held, outcome)  # type: ignore[arg-type]
-    enqueue(job("last"))
-    assert float(record()["slow_3"]) == 1
+        frontier.report(held, outcome)  # type: ignore[arg-type]
+    frontier.enqueue(frontier.job("last"))
+    assert float(frontier.record()["slow_3"]) == 1
 
 
 def test_a_refusal_says_nothing_of_durations(clock: Clock) -> None:
-    enqueue(job())
-    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0.1)))
-    report(claimed(), THROTTLED)
-    assert "took" not in record()
+    frontier.enqueue(frontier.job())
+    stores.run_steps(queue.set_limits(frontier.HOST, DomainLimits(delay_seconds=0.1)))
+    frontier.report(frontier.claimed(), frontier.THROTTLED)
+    assert "took" not in frontier.record()
 
 
 def take(clock: Clock) -> TurnGranted:
@@ -416,9 +406,9 @@ def take(clock: Clock) -> TurnGranted:
 def test_turns_keep_the_gap_among_themselves_and_to_jobs(clock: Clock) -> None:
     assert take(clock).wait_seconds == 0
     assert 0.4 < take(clock).wait_seconds < 0.6
-    enqueue(job())
-    assert idle() > 0.4
-    run(queue.block_domain(HOST, 60))
+    frontier.enqueue(frontier.job())
+    assert frontier.idle() > 0.4
+    run(queue.block_domain(frontier.HOST, 60))
     assert isinstance(run(queue.take_turn(URL, "", 10)), TurnTooFar)
 
 
@@ -432,14 +422,14 @@ def test_a_host_that_redirects_often_lead_to_learns_how_fast_it_may_be_asked(
         clock.pass_by(0.1)
         run(queue.report_served_turn(URL, "", 0.1, is_paced=turn.is_paced))
     assert gap_ms() == pytest.approx(gap)
-    assert int(record()["ok"]) == 10
+    assert int(frontier.record()["ok"]) == 10
 
 
 def test_what_was_sent_before_a_refusal_speeds_nothing_up(clock: Clock) -> None:
     take(clock)
     turn = take(clock)
     run(queue.report_refused_turn(URL, "", 0.1, 0))
-    refused = record()["delay"]
+    refused = frontier.record()["delay"]
     clock.pass_by(0.1)
     run(queue.report_served_turn(URL, "", 0.2, is_paced=turn.is_paced))
-    assert record()["delay"] == refused
+    assert frontier.record()["delay"] == refused

@@ -17,7 +17,7 @@ from resources.mirror.ingest.settlement import FetchTarget
 from resources.mirror.ingest.url_outcome import NothingFound
 from resources.mirror.models import Blob, MirroredHost, Resource, Validator
 from tests.conftest import RedisServers
-from tests.hostile.origin import Behaviour, Peer, answer, head, redirect
+from tests.hostile.origin import Behaviour, Peer, answer, head, raw, redirect
 from tests.support.mirror_runs import open_rows, report
 
 from ..conftest import raising
@@ -175,17 +175,8 @@ def test_a_host_that_refuses_heads_is_not_asked_for_them_again() -> None:
     assert steps() == {"/a": "new", "/b": "new", "/c": "new"}
 
 
-async def hangs(peer: Peer) -> None:
-    await peer.hang()
-
-
 async def resets(peer: Peer) -> None:
     peer.reset()
-
-
-async def half(peer: Peer) -> None:
-    await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
-    peer.writer.close()
 
 
 async def speaks_no_tls(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -194,9 +185,9 @@ async def speaks_no_tls(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 FAILURES: dict[str, tuple[Behaviour, tuple[str, str, int | None]]] = {
-    "/never answers": (hangs, ("wanted", "too slow", None)),
+    "/never answers": (Peer.hang, ("wanted", "too slow", None)),
     "/resets": (resets, ("wanted", "transient", None)),
-    "/sends half": (half, ("wanted", "transient", 200)),
+    "/sends half": (raw(head("200 OK", "Content-Length: 10") + b"half", close=True), ("wanted", "transient", 200)),
     "/breaks down": (answer("500 Internal Server Error"), ("wanted", "transient", 500)),
     "/not found": (answer("404 Not Found"), ("failed", "permanent", 404)),
     "/gone": (answer("410 Gone"), ("failed", "permanent", 410)),
