@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import brotli
 import pytest
@@ -193,10 +194,8 @@ async def test_a_fetch_that_is_cancelled_leaves_no_file(origin: Origin, client: 
 
 
 def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("resources.fetch.http.bodies.tempfile.NamedTemporaryFile", full)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("resources.fetch.http.bodies.tempfile.NamedTemporaryFile", Mock(side_effect=full))
     outcome = visit(answer(body=b"x" * 500_000))
     assert failure(outcome) is Failure.OURS
     assert isinstance(outcome, FetchFailed)

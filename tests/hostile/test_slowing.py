@@ -4,6 +4,7 @@ import asyncio
 import gzip
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -143,9 +144,7 @@ def test_a_head_that_does_not_come_is_no_slow_body() -> None:
 
 
 async def test_who_raises_on_being_told_ends_no_other_fetch() -> None:
-    def raises() -> None:
-        raise RuntimeError("on being told")
-
+    raises = Mock(side_effect=RuntimeError("on being told"))
     async with Origin() as origin, client() as fetching:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         slow = replace(SLOW, deadline_seconds=2, min_bytes_per_second=0)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
@@ -252,10 +253,6 @@ def test_what_is_gone_or_has_parameters_has_none(counted_key: str) -> None:
 SEA = PageQuery.page_of_feed("sea")
 
 
-def away(_: PageQuery, *, is_bare: bool) -> Any:
-    raise OperationalError("the database is away")
-
-
 def test_all_that_is_asked_of_a_row_is_read_once_in_a_while(settings: Settings, django_assert_num_queries: Any) -> None:
     feed_rows.feed("sea")
     settings.FEEDS_KNOWN_SECONDS = 60
@@ -283,7 +280,7 @@ def test_what_is_not_there_is_looked_for_each_time() -> None:
 def test_what_was_known_counts_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     row = feed_rows.feed("sea")
     views.known_subject(SEA)
-    monkeypatch.setattr(page_entries, "find_subject", away)
+    monkeypatch.setattr(page_entries, "find_subject", Mock(side_effect=OperationalError("away")))
     assert views.known_subject(SEA) == row
     with pytest.raises(OperationalError):
         views.known_subject(PageQuery.page_of_feed("land"))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -126,11 +127,8 @@ STATIC_MAP = "/staticmap?layers=jams&center=0,0&zoom=1&size=9x9"
 def away(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Takes the database away."""
 
-    def failing(*_: object, **__: object) -> None:
-        raise DatabaseError
-
     def begin() -> None:
-        monkeypatch.setattr(Layer.objects, "filter", failing)
+        monkeypatch.setattr(Layer.objects, "filter", Mock(side_effect=DatabaseError))
 
     return begin
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from multidict import CIMultiDict
@@ -133,10 +134,7 @@ def test_what_came_from_an_earlier_address_is_not_stored(one: Feed) -> None:
 
 
 def test_a_failure_in_the_middle_leaves_all_as_it_was(one: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr(feed_rows, "touch_combinations", fail)
+    monkeypatch.setattr(feed_rows, "touch_combinations", Mock(side_effect=RuntimeError))
     with pytest.raises(RuntimeError):
         store(one, rss("one"))
 

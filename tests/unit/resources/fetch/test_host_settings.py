@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings as site
@@ -166,11 +167,7 @@ def test_a_value_whose_key_is_gone_is_left_out_until_it_is_set_again() -> None:
 def test_a_database_that_is_away_leaves_the_last_ones_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     header()
     known = host_settings.headers_for_host(TILE_HOST)
-
-    def away() -> None:
-        raise OperationalError
-
-    monkeypatch.setattr(FetchHeader.objects, "all", away)
+    monkeypatch.setattr(FetchHeader.objects, "all", Mock(side_effect=OperationalError))
     assert host_settings.headers_for_host(TILE_HOST) == known != {}
 
 

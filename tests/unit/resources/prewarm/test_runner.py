@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -234,10 +235,7 @@ def test_a_killed_painter_is_replaced_and_waited_for(painters: Painters, monkeyp
 
 
 def test_failures_are_told_and_the_command_fails(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
-        raise PreparationError("No paint.", status=502)
-
-    monkeypatch.setattr(tasks, "paint", fail)
+    monkeypatch.setattr(tasks, "paint", Mock(side_effect=PreparationError("No paint.", status=502)))
     with pytest.raises(CommandError, match="2 pieces failed") as told:
         prewarm("--zoom", "3")
     assert told.value.returncode == 1

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,7 @@ from project.paths import BASE_DIR
 from resources.tiles import compile_process, publication
 from resources.tiles.errors import LayerBusyError, LayerError
 from tests.support.paint_jobs import Sleeping, Spinning
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.support.stack import eventually
 
 
 def is_running(process: int) -> bool:
@@ -36,11 +29,11 @@ def is_running(process: int) -> bool:
 def test_what_a_killed_process_had_read_ends_and_its_folder_goes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.paint_jobs", str(tmp_path)]
     asking = subprocess.Popen(command, cwd=BASE_DIR)
-    until((tmp_path / "told").exists)
+    eventually((tmp_path / "told").exists, 10, "the child has told its process")
     reader = int((tmp_path / "told").read_text())
     asking.kill()
     asking.wait()
-    until(lambda: not is_running(reader))
+    eventually(lambda: not is_running(reader), 10, "the child has ended")
     left = list((tmp_path / "uploads").glob("held-*"))
     assert len(left) == 1
     with compile_process.upload_folder(tmp_path / "uploads") as mine:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from pytest_django import Settings
@@ -291,9 +292,7 @@ async def test_jobs_are_kept_while_they_are_in_flight(
 async def test_a_job_that_fails_as_nobody_foresaw_is_logged_without_its_address(
     origin: Origin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
+    broken = AsyncMock(side_effect=ZeroDivisionError)
     monkeypatch.setattr("resources.fetch.worker.job_run.JobRun.carry_out", broken)
     async with fetching():
         await want(page_work(origin.does("/a?token=secret", answer(body=b"page"))))
@@ -400,13 +399,10 @@ async def test_what_a_killed_fetcher_had_is_asked_for_again_when_its_claim_has_l
 
 
 async def test_a_fetcher_of_which_a_part_fails_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> object:
-        raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):  # noqa: PT012  told to end, it says why it has ended already
         async with fetching() as fetcher:
             await asyncio.sleep(0.1)
-            monkeypatch.setattr(queue, "claim_jobs", fail)
+            monkeypatch.setattr(queue, "claim_jobs", Mock(side_effect=ZeroDivisionError))
             fetcher.engine._waking.due_in(0)
             await asyncio.wait({fetcher.task}, timeout=10)
             assert isinstance(fetcher.task.exception(), ZeroDivisionError)

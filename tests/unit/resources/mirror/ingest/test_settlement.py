@@ -4,6 +4,7 @@ import asyncio
 import socket
 from datetime import UTC, datetime, timedelta
 from hashlib import md5, sha256
+from unittest.mock import AsyncMock
 
 import pytest
 from pytest_django import Settings
@@ -202,11 +203,8 @@ def test_each_failure_is_final_or_tried_again(
 ) -> None:
     settings.FETCH_HEAD_SECONDS = 0.3
     settings.FETCH_DEADLINE_SECONDS = 2
-
-    async def unknown(*_: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(SystemLookup, "resolve", unknown)
+    unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    monkeypatch.setattr(SystemLookup, "resolve", AsyncMock(side_effect=unknown))
     expected: dict[str, tuple[str, str, int | None]] = {"http://nobody.example/a": ("failed", "permanent", None)}
     with socket.socket() as closed, mirrored_origin() as origin:
         closed.bind(("127.0.0.1", 0))  # no other job gets the port, and no process listens

@@ -21,6 +21,8 @@ from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
 from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
 from tests.conftest import RedisServers
 
+from ..conftest import raising
+
 pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -83,11 +85,7 @@ def test_a_database_that_comes_back_loses_nothing() -> None:
 
 def test_a_database_that_stays_away_is_told_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.mirror.ingest.writer.PATIENCE_SECONDS", 0.1)
-
-    def away(batch: Sequence[UrlOutcome], now: datetime) -> list[UrlOutcome]:
-        raise OperationalError("away")
-
-    one_writer = OutcomeWriter(away)
+    one_writer = OutcomeWriter(raising(OperationalError("away")))
     with pytest.raises(WriteError):
         one_writer.hand_in(found(1, 1)).result(10)
     one_writer.join()
