@@ -24,6 +24,12 @@ def test_each_entry_has_a_name_and_a_task_of_its_own_which_exists() -> None:
     assert tasks <= set(app.tasks)
 
 
+def test_limits_headers_timings_and_rules_of_urls_have_their_times() -> None:
+    of_fetching = {tasks.apply_fetch_limits.name, tasks.prune_fetch_timings.name, tasks.reseal_fetch_headers.name}
+    of_mirroring = {tasks.learn_url_rules.name, tasks.rekey_urls.name}
+    assert of_fetching | of_mirroring <= {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+
+
 def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seconds() -> None:
     often, seldom = schedule.beat_schedule(schedule.TRAFFIC, schedule.PRUNING).values()
     assert often == {"task": tasks.read_traffic.name, "schedule": 2.0, "options": {"queue": "work", "expires": 10}}

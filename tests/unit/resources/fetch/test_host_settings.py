@@ -4,11 +4,9 @@ import logging
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from django.conf import settings as site
 from django.db import OperationalError
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -214,10 +212,3 @@ def test_headers_outlive_the_key_that_sealed_them(settings: Settings) -> None:
     kept.refresh_from_db()
     assert host_settings.unseal_value(kept.sealed) == "x"
     assert FetchHeader.objects.get(name="Y").sealed == "lost"
-
-
-def test_the_tasks_have_their_times() -> None:
-    known = {tasks.apply_fetch_limits.name, tasks.prune_fetch_timings.name, tasks.reseal_fetch_headers.name}
-    scheduled: dict[str, Any] = {entry["task"]: entry for entry in site.CELERY_BEAT_SCHEDULE.values()}
-    assert known <= set(scheduled)
-    assert {scheduled[name]["options"]["queue"] for name in known} == {"work"}

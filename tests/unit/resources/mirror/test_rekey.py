@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
-from django.conf import settings as site
 from pytest_django import Settings
 
 from resources import tasks
@@ -234,10 +232,3 @@ def test_without_redis_keys_wait(redis_servers: RedisServers, monkeypatch: pytes
     redis_servers.state.stop()
     tasks.rekey_urls()
     assert Resource.objects.count() == 1
-
-
-def test_the_tasks_have_their_times() -> None:
-    known = {tasks.learn_url_rules.name, tasks.rekey_urls.name}
-    scheduled: dict[str, Any] = {entry["task"]: entry for entry in site.CELERY_BEAT_SCHEDULE.values()}
-    assert known <= set(scheduled)
-    assert {scheduled[name]["options"]["queue"] for name in known} == {"work"}
