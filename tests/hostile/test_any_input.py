@@ -40,6 +40,7 @@ from resources.tiles.errors import LayerError, SpeedsError
 from retry import headers
 
 from ..support import feed_corpus
+from ..support.geojson import collection
 from ..support.processor_time import within
 from . import files
 
@@ -108,10 +109,6 @@ def unpacked(coding: str) -> Callable[[bytes], object]:
         return size
 
     return found
-
-
-def collection(*features: Any) -> bytes:
-    return json.dumps({"type": "FeatureCollection", "features": features}).encode()
 
 
 PARSERS = {
