@@ -1,6 +1,5 @@
 """The admin's pages of domains, as its tests read and press them."""
 
-import html
 import re
 from typing import Any
 
@@ -11,6 +10,7 @@ from resources.fetch.frontier.jobs import DomainLimits
 from resources.fetch.models import FetchDomain
 from retry import stores
 
+from .admin_pages import said
 from .frontier import HOST
 
 LIST = "/admin/resources/fetchdomain/"
@@ -20,18 +20,8 @@ def page_of(row: FetchDomain) -> str:
     return f"{LIST}{row.pk}/change/"
 
 
-def text_of(response: Any) -> str:
-    assert response.status_code == 200
-    return html.unescape(response.content.decode())
-
-
 def facts(text: str) -> dict[str, str]:
     return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
-
-
-def said(response: Any) -> list[str]:
-    assert response.status_code == 200
-    return [str(message) for message in response.context["messages"]]
 
 
 def form(**fields: Any) -> dict[str, Any]:

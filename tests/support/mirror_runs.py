@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connections
 
+from resources.database import run_then_disconnect
 from resources.mirror.canonical.urls import canonicalise_url
 from resources.mirror.ingest import feeder, wanted_urls
 from resources.mirror.models import Resource
@@ -23,10 +23,7 @@ def in_a_thread(call: Callable[Parameters, Result]) -> Callable[Parameters, Awai
     """The same for coroutines. Its thread leaves no connection to the database behind."""
 
     def run(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-        try:
-            return call(*arguments, **named)
-        finally:
-            connections.close_all()
+        return run_then_disconnect(lambda: call(*arguments, **named))
 
     return sync_to_async(run)
 

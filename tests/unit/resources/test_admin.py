@@ -16,6 +16,7 @@ from resources.tiles.data import speeds
 from resources.tiles.errors import LayerError, SpeedsError
 from resources.tiles.models import Layer
 from tests.support import geojson
+from tests.support.admin_pages import errors_of, said
 from tests.unit.resources.conftest import HEAT, LINES, POINTS, TEMPLATE, Load, LoadUpstream, weights_of
 
 ADD = "/admin/resources/layer/add/"
@@ -59,17 +60,11 @@ def change(layer: Layer) -> str:
     return f"/admin/resources/layer/{layer.pk}/change/"
 
 
-def errors_of(response: Any) -> dict[str, list[str]]:
-    assert response.status_code == 200
-    errors: dict[str, list[str]] = response.context["adminform"].form.errors
-    return errors
-
-
 @pytest.mark.usefixtures("child_processes")
 def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     sent = form(geometry_file=upload(LINES), speeds_file=upload(SPEEDS, "speeds.csv"))
     response = admin_client.post(ADD, sent, follow=True)
-    assert "2 rows, 1 of them for unknown segments (nowhere)." in messages_of(response)
+    assert "2 rows, 1 of them for unknown segments (nowhere)." in said(response)
     layer = Layer.objects.get()
     assert (layer.segments, layer.speeds_known) == (3, 1)
     assert layer.bounds == [-0.3, 51.4, 0.2, 51.6]
@@ -258,7 +253,7 @@ def test_failed_saves_are_told(
     layer = load()
     monkeypatch.setattr(publication, "publish_layer", Mock(side_effect=error))
     response = admin_client.post(change(layer), form(title="New"), follow=True)
-    assert messages_of(response) == [f"Nothing was saved: {error}"]
+    assert said(response) == [f"Nothing was saved: {error}"]
 
 
 def test_an_empty_style_is_the_default_one(admin_client: Client, load: Load) -> None:
@@ -267,15 +262,11 @@ def test_an_empty_style_is_the_default_one(admin_client: Client, load: Load) -> 
     assert Layer.objects.get().style == {}
 
 
-def messages_of(response: Any) -> list[str]:
-    return [str(message) for message in response.context["messages"]]
-
-
 def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, load: Load) -> None:
     layer = load()
     data = geojson.collection(geojson.line("south", [[0.0, 51.6], [0.2, 51.4]]), geojson.line("new", [[0, 1], [1, 2]]))
     response = admin_client.post(change(layer), form(geometry_file=upload(data)), follow=True)
-    assert "1 of the 2 speeds from before were kept." in messages_of(response)
+    assert "1 of the 2 speeds from before were kept." in said(response)
     known = speeds.read_speeds(layer_files.read_file(Layer.objects.get().speeds_name))
     assert known.speed_kmh.tolist()[0] == 5
     assert Layer.objects.get().speeds_known == 1

@@ -1,13 +1,12 @@
 """The admin's pages of feeds: their contents, their buttons, their refusals."""
 
-import html
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
@@ -21,7 +20,8 @@ from feeds.schedule.state import FeedStatus
 from resources.fetch.frontier import queue
 from retry import stores
 from tests.conftest import RedisServers
-from tests.support import plain_feeds
+from tests.support import admin_pages, plain_feeds
+from tests.support.admin_pages import log_in_to_look, text_of
 from tests.support.plain_feeds import NOW
 
 pytestmark = pytest.mark.django_db
@@ -39,14 +39,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def text(response: Any) -> str:
-    assert response.status_code == 200, response.status_code
-    return html.unescape(response.content.decode())
-
-
 def said(response: Any) -> str:
-    assert response.status_code == 200, response.status_code
-    return " ".join(str(message) for message in response.context["messages"])
+    return " ".join(admin_pages.said(response))
 
 
 def missing(page: str, *parts: str) -> list[str]:
@@ -56,7 +50,7 @@ def missing(page: str, *parts: str) -> list[str]:
 
 def listed(client: Client, **query: str) -> list[str]:
     """The names of the feeds in the list, in its order."""
-    return list(dict.fromkeys(re.findall(r"([\w-]+)\.example", text(client.get(LIST, query)))))
+    return list(dict.fromkeys(re.findall(r"([\w-]+)\.example", text_of(client.get(LIST, query)))))
 
 
 def page_of(feed: Feed) -> str:
@@ -94,7 +88,7 @@ def test_the_list_tells_the_health_of_all_at_a_glance(admin_client: Client) -> N
         started_at=NOW, feeds=2, hosts=2, expected_seconds=1, bound_seconds=2, makespan_seconds=3, ended_at=NOW
     )
     assert not missing(
-        text(admin_client.get(LIST)),
+        text_of(admin_client.get(LIST)),
         *("3</span> feeds", "1</span> failing", "1</span> never fetched", "1</span> slow"),
         "no trusted TLS connection, for 2 d",
         "7.50\N{NO-BREAK SPACE}s",
@@ -104,7 +98,7 @@ def test_the_list_tells_the_health_of_all_at_a_glance(admin_client: Client) -> N
 
 def test_feeds_that_are_due_and_not_fetched_are_told(admin_client: Client) -> None:
     plain_feeds.feed("late", next_check_at=datetime.now(UTC) - timedelta(hours=1))
-    assert "Do <code>work</code>, <code>beat</code> and <code>fetch</code> run?" in text(admin_client.get(LIST))
+    assert "Do <code>work</code>, <code>beat</code> and <code>fetch</code> run?" in text_of(admin_client.get(LIST))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +130,7 @@ def test_the_list_is_narrowed_by_a_category_and_those_below_it(admin_client: Cli
     plain_feeds.feed("other")
     plain_feeds.category("europe", plain_feeds.feed("wanted"), parent=plain_feeds.category("news"))
     assert listed(admin_client, category="news") == ["wanted"]
-    assert "News / Europe" in text(admin_client.get(LIST))
+    assert "News / Europe" in text_of(admin_client.get(LIST))
 
 
 def test_the_list_is_sorted_by_expected_duration(admin_client: Client) -> None:
@@ -151,7 +145,7 @@ def test_the_list_takes_few_queries_however_many_feeds(
     for number in range(20):
         plain_feeds.feed(f"feed{number}")
     with django_assert_max_num_queries(15):
-        text(admin_client.get(LIST))
+        text_of(admin_client.get(LIST))
 
 
 @pytest.mark.parametrize("page", [LIST, CATEGORIES, FOLLOWS, SCANS])
@@ -164,7 +158,7 @@ def test_lists_answer_whatever_is_asked(admin_client: Client, page: str) -> None
 def test_the_page_tells_why_this_time(admin_client: Client) -> None:
     soon = datetime.now(UTC) + timedelta(minutes=30)
     feed = plain_feeds.feed("one", next_check_at=soon, reason="Publishes about every hour.", fetched_at=NOW)
-    page = text(admin_client.get(page_of(feed)))
+    page = text_of(admin_client.get(page_of(feed)))
     assert re.search("Next check in (30|29) min, at ", page)
     assert not missing(page, "Reason", "Publishes about every hour.")
 
@@ -181,13 +175,13 @@ def test_the_page_tells_why_this_time(admin_client: Client) -> None:
 )
 def test_the_page_tells_where_a_feed_stands(admin_client: Client, fields: dict[str, Any], sentence: str) -> None:
     feed = plain_feeds.feed("one", next_check_at=NOW - timedelta(days=400), **fields)
-    assert sentence in text(admin_client.get(page_of(feed)))
+    assert sentence in text_of(admin_client.get(page_of(feed)))
 
 
 def test_the_page_tells_what_a_feed_in_hand_waits_for(admin_client: Client, redis_servers: RedisServers) -> None:
     feed = plain_feeds.feed("one", handed_over_at=NOW)
     stores.run_steps(queue.block_domain(feed.host, 3600))
-    assert f"{feed.host}: Blocked. An admin blocked it" in text(admin_client.get(page_of(feed)))
+    assert f"{feed.host}: Blocked. An admin blocked it" in text_of(admin_client.get(page_of(feed)))
 
 
 def test_the_page_shows_the_last_fetches_and_entries(admin_client: Client) -> None:
@@ -199,14 +193,14 @@ def test_the_page_shows_the_last_fetches_and_entries(admin_client: Client) -> No
         plain_feeds.timing(feed, 0.25, outcome)
     response = admin_client.get(page_of(feed))
     assert not missing(
-        text(response),
+        text_of(response),
         "Last 3 fetches: 1 downloaded, 1 not modified, 1 failed",
         'class="fetch-failed"',
         '<a href="https://one.example/a" rel="noopener noreferrer nofollow">An entry</a>',
         "All of it",
         "no longer in the feed",
     )
-    assert "javascript:" not in text(response)
+    assert "javascript:" not in text_of(response)
     assert "Bad &lt;link&gt;" in response.content.decode()
 
 
@@ -237,11 +231,11 @@ def test_a_pause_that_is_there_is_no_change(admin_client: Client) -> None:
 def test_a_redirect_is_adopted_and_taken_back(admin_client: Client, asked: list[str]) -> None:
     feed = plain_feeds.feed("one", moving={"url": NEW, "times": 2})
     asked.clear()
-    assert f"Permanent redirect to {NEW}" in text(admin_client.get(page_of(feed)))
+    assert f"Permanent redirect to {NEW}" in text_of(admin_client.get(page_of(feed)))
     assert "Address updated" in said(press(admin_client, feed, "adopt"))
     feed.refresh_from_db()
     assert feed.url == NEW
-    assert ">Undo</button>" in text(admin_client.get(page_of(feed)))
+    assert ">Undo</button>" in text_of(admin_client.get(page_of(feed)))
     press(admin_client, feed, "bring-back")
     feed.refresh_from_db()
     assert (feed.url, feed.refused_moves) == ("https://one.example/feed", [NEW])
@@ -260,7 +254,7 @@ def test_what_stands_in_the_way_of_a_move_is_said_and_stops_no_other(admin_clien
 
 def test_another_feed_of_its_page_can_be_taken(admin_client: Client) -> None:
     feed = plain_feeds.feed("one", discovered=[{"url": "https://one.example/feed"}, {"url": NEW, "title": "New"}])
-    assert NEW in text(admin_client.get(page_of(feed)))
+    assert NEW in text_of(admin_client.get(page_of(feed)))
     press(admin_client, feed, "choose", url="https://evil.example/")
     assert not Move.objects.exists()
     press(admin_client, feed, "choose", url=NEW)
@@ -271,7 +265,7 @@ def test_merging_asks_which_is_kept(admin_client: Client) -> None:
     one, two = plain_feeds.feed("one", subscriber_count=1), plain_feeds.feed("two", subscriber_count=5)
     plain_feeds.entry(one, "same")
     plain_feeds.entry(two, "same")
-    page = text(choose(admin_client, "merge", one, two))
+    page = text_of(choose(admin_client, "merge", one, two))
     assert f'value="{two.pk}" checked' in page
     assert "no entry in common" not in page
     assert "Feeds merged into “one”: 1." in said(choose(admin_client, "merge", one, two, kept=str(one.pk)))
@@ -281,14 +275,14 @@ def test_merging_asks_which_is_kept(admin_client: Client) -> None:
 def test_merging_proposes_a_healthy_feed_before_a_failing_one_with_more_subscribers(admin_client: Client) -> None:
     healthy = plain_feeds.feed("one", fetched_at=NOW, subscriber_count=1)
     failing = plain_feeds.feed("two", fetched_at=NOW, subscriber_count=5, state=FeedStatus.FAILING.value)
-    assert f'value="{healthy.pk}" checked' in text(choose(admin_client, "merge", failing, healthy))
+    assert f'value="{healthy.pk}" checked' in text_of(choose(admin_client, "merge", failing, healthy))
 
 
 def test_feeds_without_a_common_entry_are_merged_only_after_a_warning(admin_client: Client) -> None:
     one, two = plain_feeds.feed("one"), plain_feeds.feed("two")
     plain_feeds.entry(one, "this")
     plain_feeds.entry(two, "that")
-    assert "no entry in common" in text(choose(admin_client, "merge", one, two))
+    assert "no entry in common" in text_of(choose(admin_client, "merge", one, two))
     assert Feed.objects.count() == 2
     assert "Select 2 to" in said(choose(admin_client, "merge", one))
 
@@ -332,7 +326,7 @@ def test_a_feed_is_added_by_its_address_alone(admin_client: Client, asked: list[
 )
 def test_what_cannot_be_is_refused_with_a_sentence(admin_client: Client, fields: dict[str, str], message: str) -> None:
     plain_feeds.feed("one")
-    assert message in text(admin_client.post(f"{LIST}add/", form(**fields)))
+    assert message in text_of(admin_client.post(f"{LIST}add/", form(**fields)))
     assert Feed.objects.count() == 1
 
 
@@ -350,7 +344,7 @@ def test_secrets_are_never_shown_and_stay_where_nothing_is_typed(admin_client: C
         sealed_password=credentials.seal_password("secret"),
         sealed_headers=credentials.seal_headers({"X-Key": "covert"}),
     )
-    page = text(admin_client.get(page_of(feed)))
+    page = text_of(admin_client.get(page_of(feed)))
     assert "secret" not in page
     assert "covert" not in page
     assert "A password is stored." in page
@@ -404,7 +398,7 @@ def test_another_slug_leaves_the_old_one_leading_to_the_feed(admin_client: Clien
 @pytest.mark.parametrize("slug", ["all", "category", "Über", "a b", "-a", ""])
 def test_slugs_that_cannot_be_are_refused(admin_client: Client, slug: str) -> None:
     feed = plain_feeds.feed("one")
-    assert "Please correct the error" in text(save(admin_client, feed, slug=slug))
+    assert "Please correct the error" in text_of(save(admin_client, feed, slug=slug))
 
 
 def test_a_feed_that_came_to_the_address_since_the_form_was_checked_is_said(
@@ -434,7 +428,7 @@ def test_deleting_names_feeds_and_not_their_entries(admin_client: Client) -> Non
     feed = plain_feeds.feed("one")
     plain_feeds.entry(feed, "An entry")
     news = plain_feeds.category("news", feed)
-    page = text(choose(admin_client, "delete_selected", feed))
+    page = text_of(choose(admin_client, "delete_selected", feed))
     assert feed.url in page
     assert "An entry" not in page
     choose(admin_client, "delete_selected", feed, post="yes")
@@ -451,7 +445,7 @@ def test_more_than_main_does_in_one_go_is_refused(
 ) -> None:
     for name in ("MAX_ACTED_FEEDS", "MAX_MOVED_FEEDS", "MAX_EXPORTED_FEEDS"):
         monkeypatch.setattr(actions, name, 1)
-    page = text(choose(admin_client, action, plain_feeds.feed("one"), plain_feeds.feed("two")))
+    page = text_of(choose(admin_client, action, plain_feeds.feed("one"), plain_feeds.feed("two")))
     assert "Nothing was changed" in page
     assert ("manage.py export_opml" in page) is (action == "export")
     assert Feed.objects.filter(paused=False, flagged_at=None).count() == 2
@@ -473,7 +467,7 @@ def test_a_list_is_imported_after_saying_what_it_would_do(admin_client: Client, 
     plain_feeds.feed("one")
     asked.clear()
     urls = (NEW, "https://one.example/feed", "gopher://x")
-    page = text(admin_client.post(f"{LIST}import/", {"file": opml(*urls), "dry_run": "on"}))
+    page = text_of(admin_client.post(f"{LIST}import/", {"file": opml(*urls), "dry_run": "on"}))
     assert not missing(page, NEW, "Only http and https are fetched.")
     assert Feed.objects.count() == 1
     response = admin_client.post(f"{LIST}import/", {"file": opml(*urls), "follow": "on"}, follow=True)
@@ -484,7 +478,7 @@ def test_a_list_is_imported_after_saying_what_it_would_do(admin_client: Client, 
 
 @pytest.mark.parametrize("content", [b"", b"<html></html>", b"\x00\xff"])
 def test_what_is_no_list_is_refused_in_the_form(admin_client: Client, content: bytes) -> None:
-    page = text(admin_client.post(f"{LIST}import/", {"file": SimpleUploadedFile("x", content)}))
+    page = text_of(admin_client.post(f"{LIST}import/", {"file": SimpleUploadedFile("x", content)}))
     assert "errorlist" in page
 
 
@@ -492,7 +486,7 @@ def test_a_list_that_would_take_too_long_is_for_the_command(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actions, "MAX_IMPORTED_FEEDS", 1)
-    page = text(admin_client.post(f"{LIST}import/", {"file": opml(NEW, "https://b.example/")}))
+    page = text_of(admin_client.post(f"{LIST}import/", {"file": opml(NEW, "https://b.example/")}))
     assert "manage.py import_opml" in page
 
 
@@ -509,7 +503,7 @@ def test_what_is_added_while_too_many_others_are_is_said_to_be_to_try_again(
 
 def test_categories_show_where_they_stand_and_what_they_hold(admin_client: Client) -> None:
     plain_feeds.category("europe", plain_feeds.feed("one"), parent=plain_feeds.category("news"))
-    page = text(admin_client.get(CATEGORIES))
+    page = text_of(admin_client.get(CATEGORIES))
     assert not missing(page, "News / Europe", "/feeds/category/europe.atom", "/feeds/all.atom")
 
 
@@ -517,7 +511,9 @@ def test_a_category_cannot_stand_in_itself(admin_client: Client) -> None:
     news = plain_feeds.category("news")
     europe = plain_feeds.category("europe", parent=news)
     page = f"{CATEGORIES}{news.pk}/change/"
-    assert "cannot contain itself" in text(admin_client.post(page, {"title": "N", "slug": "news", "parent": europe.pk}))
+    assert "cannot contain itself" in text_of(
+        admin_client.post(page, {"title": "N", "slug": "news", "parent": europe.pk})
+    )
 
 
 def test_nothing_is_put_into_the_category_that_has_everything_anyway(admin_client: Client) -> None:
@@ -552,7 +548,7 @@ def test_the_category_of_everything_stays(admin_client: Client) -> None:
 def test_a_category_that_goes_takes_those_below_along_and_leaves_the_feeds(admin_client: Client) -> None:
     news = plain_feeds.category("news")
     plain_feeds.category("europe", plain_feeds.feed("one"), parent=news)
-    page = text(admin_client.get(f"{CATEGORIES}{news.pk}/delete/"))
+    page = text_of(admin_client.get(f"{CATEGORIES}{news.pk}/delete/"))
     assert "News / Europe" in page
     admin_client.post(f"{CATEGORIES}{news.pk}/delete/", {"post": "yes"})
     assert [category.slug for category in Category.objects.all()] == [ALL_SLUG]
@@ -574,16 +570,14 @@ def test_scans_are_told_with_their_bound(admin_client: Client) -> None:
     Scan.objects.create(
         started_at=NOW, feeds=5, hosts=3, expected_seconds=10, bound_seconds=20, makespan_seconds=21, ended_at=NOW
     )
-    assert not missing(text(admin_client.get(SCANS)), "running, began", "1.05")
+    assert not missing(text_of(admin_client.get(SCANS)), "running, began", "1.05")
 
 
 @pytest.mark.parametrize("button", ["fetch", "pause", "resume", "adopt", "bring-back", "choose"])
 def test_who_may_only_look_can_press_no_button(client: Client, button: str) -> None:
     feed = plain_feeds.feed("one", moving={"url": NEW})
-    user = User.objects.create_user("viewer", password="x", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_feed"))
-    client.force_login(user)
-    page = text(client.get(page_of(feed)))
+    log_in_to_look(client, "feed")
+    page = text_of(client.get(page_of(feed)))
     assert "Reason" in page
     assert "/act/" not in page
     assert client.post(f"{LIST}{feed.pk}/act/{button}/").status_code == 403
@@ -601,16 +595,16 @@ def test_moves_are_listed_with_what_was_taken_back(admin_client: Client) -> None
     feed = plain_feeds.feed("one")
     lifecycle.try_move_feed(feed.pk, NEW, "It has moved.", NOW)
     lifecycle.undo_move(Move.objects.get().pk, NOW)
-    page = text(admin_client.get(page_of(feed)))
+    page = text_of(admin_client.get(page_of(feed)))
     assert not missing(page, "It has moved.", "22 Nov 2026 12:00")
     assert ">Undo</button>" not in page
 
 
 def test_a_feeds_page_says_when_readers_are_not_counted(admin_client: Client, settings: Settings) -> None:
     feed = plain_feeds.feed("one", reader_count=7, subscriber_count=7)
-    assert "0 followers, 7 readers" in text(admin_client.get(page_of(feed)))
+    assert "0 followers, 7 readers" in text_of(admin_client.get(page_of(feed)))
     settings.OBSERVE = False
-    assert "7 readers (no longer counted: OBSERVE=0)" in text(admin_client.get(page_of(feed)))
+    assert "7 readers (no longer counted: OBSERVE=0)" in text_of(admin_client.get(page_of(feed)))
 
 
 def test_a_feeds_page_says_who_can_read_it(admin_client: Client) -> None:

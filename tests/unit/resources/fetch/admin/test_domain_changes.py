@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from resources.fetch.frontier import queue
@@ -12,7 +11,8 @@ from resources.fetch.models import FetchDomain
 from retry import stores
 from tests.conftest import RedisServers
 from tests.support import frontier
-from tests.support.domain_pages import LIST, choose, form, limits, page_of, press, said, text_of
+from tests.support.admin_pages import log_in_to_look, said, text_of
+from tests.support.domain_pages import LIST, choose, form, limits, page_of, press
 from tests.support.frontier_clock import Clock
 
 pytestmark = pytest.mark.django_db
@@ -190,9 +190,7 @@ def test_buttons_are_pressed_not_visited(row: FetchDomain, admin_client: Client)
 
 
 def test_who_may_only_look_changes_nothing(row: FetchDomain, client: Client) -> None:
-    user = User.objects.create_user("looker", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_fetchdomain"))
-    client.force_login(user)
+    log_in_to_look(client, "fetchdomain")
     text = text_of(client.get(page_of(row)))
     assert "Nothing is queued" in text
     assert "/act/" not in text

@@ -18,7 +18,8 @@ from resources.fetch.frontier.queue import PutJobBack
 from resources.fetch.http.limit_scopes import scope_via
 from resources.fetch.models import FetchDomain, FetchTiming
 from retry import stores
-from tests.support.domain_pages import LIST, facts, form, limits, page_of, press, text_of
+from tests.support.admin_pages import text_of
+from tests.support.domain_pages import LIST, facts, form, limits, page_of, press
 from tests.support.fetch_outcomes import NOON
 from tests.support.fetch_outcomes import record as timing
 from tests.support.frontier import FAILED, HOST, OK, THROTTLED, backlog, claimed, enqueue, job, next_claimed, report

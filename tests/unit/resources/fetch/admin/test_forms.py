@@ -8,13 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from resources.fetch import host_settings, timings
 from resources.fetch.models import FetchHeader
+from tests.support.admin_pages import errors_of, log_in_to_look
 from tests.support.fetch_outcomes import NOON, record
 
 pytestmark = pytest.mark.django_db
@@ -25,12 +25,6 @@ SECRET = "Bearer 5f3d-secret"
 
 def form(**fields: str) -> dict[str, str]:
     return {"host": "a.example.com", "name": "Authorization", "value": "", "variable": "", **fields}
-
-
-def errors_of(response: Any) -> dict[str, list[str]]:
-    assert response.status_code == 200
-    found: dict[str, list[str]] = response.context["adminform"].form.errors
-    return found
 
 
 @pytest.fixture
@@ -120,9 +114,7 @@ def test_a_value_whose_key_is_gone_is_told(header: FetchHeader, admin_client: Cl
 
 
 def test_who_may_only_look_sees_where_it_is(header: FetchHeader, client: Client) -> None:
-    user = User.objects.create_user("looker", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_fetchheader"))
-    client.force_login(user)
+    log_in_to_look(client, "fetchheader")
     text = client.get(page_of(header)).content.decode()
     assert "stored encrypted" in text
     assert "secret" not in text

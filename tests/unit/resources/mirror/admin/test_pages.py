@@ -1,6 +1,5 @@
 """The admin's pages of mirrored files: their contents, their buttons, their refusals."""
 
-import html
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from resources.mirror.reports.batches import SentList
 from resources.mirror.storage import takedown
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
+from tests.support.admin_pages import said, text_of
 from tests.support.mirror_rows import NOW, blob, content, digest_of, fail, resource, store, stored_resource, url
 
 from ..conftest import raising
@@ -28,16 +28,6 @@ pytestmark = pytest.mark.django_db
 URLS, FILES, HOSTS, LISTS, TALLIES, RULES = (
     f"/admin/resources/{name}/" for name in ("resource", "blob", "mirroredhost", "batch", "tally", "rule")
 )
-
-
-def text(response: Any) -> str:
-    assert response.status_code == 200, response.status_code
-    return html.unescape(response.content.decode())
-
-
-def said(response: Any) -> list[str]:
-    assert response.status_code == 200
-    return [str(message) for message in response.context["messages"]]
 
 
 def choose(client: Client, page: str, action: str, *keys: object, **more: str) -> Any:
@@ -58,13 +48,13 @@ def stored(admin_client: Client) -> str:
 def test_urls_are_found_by_spelling_digest_and_host(admin_client: Client, stored: str, term: str) -> None:
     resource("z", url="https://other.example/z", host="other.example")
     wanted = digest_of(url("a")) if term == digest_of.__name__ else term
-    page = text(admin_client.get(URLS, {"q": wanted}))
+    page = text_of(admin_client.get(URLS, {"q": wanted}))
     assert url("a") in page
     assert "other.example" not in page
 
 
 def test_a_search_for_what_is_no_url_says_so(admin_client: Client) -> None:
-    assert "cannot be mirrored" in text(admin_client.get(URLS, {"q": "ftp://x.example/"}))
+    assert "cannot be mirrored" in text_of(admin_client.get(URLS, {"q": "ftp://x.example/"}))
 
 
 @pytest.mark.parametrize(
@@ -86,17 +76,17 @@ def test_large_tables_are_not_counted(admin_client: Client, stored: str, django_
     for name in range(60):
         resource(name)
     with django_assert_max_num_queries(10):
-        page = text(admin_client.get(URLS))
+        page = text_of(admin_client.get(URLS))
     assert "p=2" in page
 
 
 def test_the_page_of_a_url_says_how_it_stands(admin_client: Client, stored: str) -> None:
-    page = text(admin_client.get(stored))
+    page = text_of(admin_client.get(stored))
     assert "Downloaded and stored as a new file." in page
     assert f"/resources/{content('a')}/320x240.webp" in page
     resource("f")
     fail("f", "the server answered 404")
-    page = text(admin_client.get(f"{URLS}{digest_of(url('f'))}/change/"))
+    page = text_of(admin_client.get(f"{URLS}{digest_of(url('f'))}/change/"))
     assert "The server answered 404." in page
     assert "320x240" not in page
 
@@ -137,7 +127,7 @@ def test_what_is_blocked_or_taken_down_is_not_fetched_again(admin_client: Client
 def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: str) -> None:
     for page, key in ((URLS, digest_of(url("a"))), (FILES, content("a"))):
         asked = choose(admin_client, page, "take_down", key)
-        assert "cannot be undone" in text(asked)
+        assert "cannot be undone" in text_of(asked)
         assert not Blob.objects.get().taken_down_at
     assert "Taken down: 1." in said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))[0]
     assert Blob.objects.get().taken_down_at
@@ -159,11 +149,11 @@ def test_files_are_pinned(admin_client: Client, stored: str) -> None:
     choose(admin_client, FILES, "pin", content("a"))
     assert Blob.objects.get().pinned
     found = [
-        content("a") in text(admin_client.get(FILES, {"place": place})) for place in ("machine", "storage", "down")
+        content("a") in text_of(admin_client.get(FILES, {"place": place})) for place in ("machine", "storage", "down")
     ]
     assert found == [True, False, False]
     page = f"{FILES}{content('a')}/change/"
-    assert url("a") in text(admin_client.get(page))
+    assert url("a") in text_of(admin_client.get(page))
     Blob.objects.update(size=99)
     admin_client.post(page, {})
     assert not Blob.objects.get().pinned
@@ -211,7 +201,7 @@ def test_what_is_no_host_is_not_blocked(admin_client: Client, host: str) -> None
 
 def test_a_host_that_lied_is_put_to_the_test_again(admin_client: Client) -> None:
     MirroredHost.objects.create(host="liar.example", lies=2, lied_at=NOW, confirmed=20, asked=9)
-    assert "validators not trusted" in text(admin_client.get(HOSTS))
+    assert "validators not trusted" in text_of(admin_client.get(HOSTS))
     Validator.objects.create(key="k", host="liar.example", blob_digest=content("a"), seen_at=NOW)
     assert "liar.example" in said(choose(admin_client, HOSTS, "forgive", "liar.example"))[0]
     row = MirroredHost.objects.get()
@@ -225,16 +215,16 @@ def test_a_list_shows_its_progress_and_its_items(admin_client: Client) -> None:
     fail(1, "the server answered 404")
     batches.settle_batch(batch.pk, NOW)
     page = f"{LISTS}{batch.pk}/change/"
-    shown = text(admin_client.get(page))
+    shown = text_of(admin_client.get(page))
     assert url(0) in shown
     assert url(110) not in shown
     assert "?after=99" in shown
-    assert url(110) in text(admin_client.get(f"{page}?after=99"))
-    failed = text(admin_client.get(f"{page}?step=failed"))
+    assert url(110) in text_of(admin_client.get(f"{page}?after=99"))
+    failed = text_of(admin_client.get(f"{page}?step=failed"))
     assert "the server answered 404" in failed
     assert url(0) not in failed.split("its-items")[1]
     for term in ("tests", str(batch.pk)):
-        assert str(batch.pk)[:8] in text(admin_client.get(LISTS, {"q": term}))
+        assert str(batch.pk)[:8] in text_of(admin_client.get(LISTS, {"q": term}))
 
 
 def test_a_webhook_is_called_again(admin_client: Client) -> None:
@@ -253,10 +243,10 @@ def test_efficiency_is_shown_over_time(admin_client: Client) -> None:
     for hours in (1, 30):
         stats.count_urls("new", 3, now - timedelta(hours=hours))
         stats.count_urls("body", 4, now - timedelta(hours=hours))
-    page = text(admin_client.get(TALLIES, {"days": "1"}))
+    page = text_of(admin_client.get(TALLIES, {"days": "1"}))
     assert "URLs settled in the last day: 3; 4 bodies downloaded, 75% new." in page
     assert "<svg" in page
-    assert "URLs settled in the last 7 days: 6;" in text(admin_client.get(TALLIES))
+    assert "URLs settled in the last 7 days: 6;" in text_of(admin_client.get(TALLIES))
 
 
 @pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES, RULES])

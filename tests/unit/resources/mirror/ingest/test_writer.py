@@ -1,17 +1,19 @@
 """The writer: batches of many threads, a database that is away or refuses, and rows that others write meanwhile."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from threading import Barrier, Event
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
-from django.db import DataError, OperationalError, connections
+from django.db import DataError, OperationalError
 from pytest_django import Settings
 
+from resources.database import run_then_disconnect
 from resources.mirror import lookup
 from resources.mirror.errors import WriteError
 from resources.mirror.ingest import url_outcome, wanted_urls, writer
@@ -26,6 +28,7 @@ from ..conftest import raising
 pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+Result = TypeVar("Result")
 
 
 def digest(number: int) -> str:
@@ -46,6 +49,12 @@ def source(url: int) -> SourceUrl:
 
 def lost(url: int, state: UrlState = UrlState.FAILED) -> NothingFound:
     return NothingFound(source(url), state, NOW, "permanent", "answered 404", 404, 1, step=DedupeStep.FAILED)
+
+
+def in_four_threads(call: Callable[[int], Result]) -> list[Result]:
+    """The results of calls with 0 to 3, all at once. Raises the error of one of them."""
+    with ThreadPoolExecutor(4) as threads:
+        return list(threads.map(lambda number: run_then_disconnect(partial(call, number)), range(4)))
 
 
 def test_what_comes_meanwhile_is_written_together() -> None:
@@ -110,15 +119,11 @@ def test_two_who_store_the_same_at_once_store_it_once() -> None:
     start = Barrier(4)
 
     def store(number: int) -> list[str]:
-        try:
-            start.wait(10)
-            batch: list[UrlOutcome] = [found(url, url % 20) for url in range(number * 10, number * 10 + 40)]
-            return [one.step for one in writer.flush_outcomes(batch, NOW)]
-        finally:
-            connections.close_all()
+        start.wait(10)
+        batch: list[UrlOutcome] = [found(url, url % 20) for url in range(number * 10, number * 10 + 40)]
+        return [one.step for one in writer.flush_outcomes(batch, NOW)]
 
-    with ThreadPoolExecutor(4) as threads:
-        steps = [step for some in threads.map(store, range(4)) for step in some]
+    steps = [step for some in in_four_threads(store) for step in some]
     assert Blob.objects.count() == steps.count("new") == 20
     assert Resource.objects.count() == 70
     assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
@@ -132,18 +137,14 @@ def test_who_feeds_and_who_writes_the_same_rows_wait_for_each_other_and_not_in_a
     start = Barrier(4)
 
     def work(place: int) -> None:
-        try:
-            start.wait(10)
-            for turn in range(10):
-                if place % 2:
-                    wanted_urls.check_again_at(digests[turn:] + digests[:turn], NOW)
-                else:
-                    writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers[::-1]], NOW)
-        finally:
-            connections.close_all()
+        start.wait(10)
+        for turn in range(10):
+            if place % 2:
+                wanted_urls.check_again_at(digests[turn:] + digests[:turn], NOW)
+            else:
+                writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers[::-1]], NOW)
 
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(work, range(4)))  # raises the error of one of them
+    in_four_threads(work)
     assert Resource.objects.count() == 30
 
 

@@ -28,7 +28,7 @@ from resources.mirror.storage.takedown import take_down_blob
 from resources.mirror.storage.uploads import Uploader
 from retry import claim_state, contents, stores
 from retry.errors import StoreUnavailable
-from tests.support.claim_calls import begun, look
+from tests.support.claim_calls import begun, failure, look
 from tests.support.moto_bucket import MotoBucket
 from tests.support.stack import free_port
 
@@ -113,9 +113,7 @@ def test_a_request_wakes_the_uploader_and_fails_with_the_upload(
     work = storage_uploads.upload_work(keep(BODY).digest, "here")
     storage_uploads.publish_upload(work.task, work.key, begun(work).token, work.arguments, storage_uploads.UPLOAD_LANE)
     uploader.run_once(5)
-    found = look(work)
-    assert isinstance(found, claim_state.WorkFailed)
-    assert found.status == 503
+    assert failure(work).status == 503
 
 
 def test_lost_bytes_are_fetched_again(bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader) -> None:
