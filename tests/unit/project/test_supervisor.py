@@ -46,15 +46,6 @@ def test_a_file_that_cannot_be_removed_or_put_aside_ends_nothing(monkeypatch: py
     assert "no space" in warn.call_args.args[0]
 
 
-@pytest.mark.parametrize("pid", ["", "garbage"])
-def test_without_nginx_nothing_is_put_aside(tmp_path: Path, pid: str) -> None:
-    log, pid_file = tmp_path / "traffic.log", tmp_path / "nginx.pid"
-    log.write_text("x" * 100)
-    pid_file.write_text(pid)
-    assert TrafficLog(log, 1, pid_file).keep_bounded() == 0
-    assert log.exists()
-
-
 KEY = "0123456789abcdef" * 2
 
 
