@@ -52,7 +52,10 @@ TOKENS = [
     *(b"<", b">", b"&", b"'", b'"', b"\\", b"/", b"?", b"#", b"%", b"%00", b"%ff", b";", b",", b"\r\n", b"\0", b"\x7f"),
     *(b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", "\u0661".encode(), b"-", b"1e999", b"NaN", b"null", b"9" * 5000),
     *(b"[" * 3000, b'{"a":' * 3000, b"<a>" * 500, b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"&b;", b"<![CDATA[", b"http://["),
+    *(b"]]>", b"<!--", b"<?", b"xmlns:", b"&#0;", b"&#xFFFFFFFF;", b"<item>", b"</item>", b"<entry>", b"<channel>"),
+    *(b'type="xhtml"', b'mode="base64"', b' xml:base="http://[x"', b'<link href="http://[">', b"\\ud800"),
 ]
+FEEDS = tuple(feed_corpus.data(name) for name in feed_corpus.NAMES)
 BOX = pictures.ThumbnailBox(9, 9, "contain", "png")
 DIGEST = "ab" * 32
 LINE = {"type": "LineString", "coordinates": [[0, 0], [1, 1.5], [2, -3]]}
@@ -114,12 +117,15 @@ def unpacked(coding: str) -> Callable[[bytes], object]:
 PARSERS = {
     "a feed": Parser(
         lambda data: reader.parse_feed(data, "", feed_corpus.URL, feed_corpus.FETCHED_AT),
-        tuple(feed_corpus.data(name) for name in feed_corpus.NAMES[:8]),
+        FEEDS,
         (ParseError,),
     ),
     "a page that names feeds": Parser(
         lambda data: (discovery.discover_feeds(data, feed_corpus.URL), discovery.discover_hubs(data, feed_corpus.URL)),
-        (b'<base href="/x/"><link rel="alternate hub self" type="application/atom+xml" href="a.atom"><a href="f">x',),
+        (
+            b'<base href="/x/"><link rel="alternate hub self" type="application/atom+xml" href="a.atom"><a href="f">x',
+            *FEEDS,
+        ),
     ),
     "a list of feeds": Parser(
         opml.parse_opml,
