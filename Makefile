@@ -23,10 +23,8 @@ PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBL
 
 SLOWEST := --durations=20 --durations-min=1
 # A flow that fails beside others is run once more, with nothing beside it: a busy machine is no fault of the site.
-define run_flows
-$(ALONE) $(pytest) $(SLOWEST) tests/flows -m "$(1)" -n 2 || \
-	$(ALONE) $(pytest) tests/flows -m "$(1)" --last-failed --last-failed-no-failures none
-endef
+FLOWS := tests/flows -n 3
+AGAIN := tests/flows --last-failed --last-failed-no-failures none
 
 .PHONY: setup run test check audit bench chaos clean
 .DEFAULT_GOAL := run
@@ -39,10 +37,9 @@ run:
 	@$(python) -m project.run
 
 test: setup
-	@echo "This takes about $(if $(filter postgres,$(DB)),6,12) minutes on two cores."
+	@echo "This takes about $(if $(filter postgres,$(DB)),5,10) minutes on two cores."
 	$(ALONE) $(pytest) $(SLOWEST) -n auto --ignore=tests/flows
-	$(call run_flows,not timed)
-	$(if $(filter postgres,$(DB)),,$(call run_flows,timed))
+	$(ALONE) $(pytest) $(SLOWEST) $(FLOWS) || $(ALONE) $(pytest) $(AGAIN)
 
 check: setup
 	$(python) -m ruff check .

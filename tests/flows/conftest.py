@@ -17,8 +17,8 @@ from ..support.stack import Stack, eventually
 
 DEMO = {layer.slug for layer in DEMO_LAYERS}
 FOLDERS = ("faults", "small_site")
-OWN_SITE = ("test_redis.py",)
-LONGEST = (*FOLDERS, "test_redis", "test_chaos", "test_map_page", "test_deliveries", "test_feeds", "test_api")
+OWN_SITE = ("faults", "test_redis", "small_site", "test_deliveries", "test_chaos", "test_small", "test_another_project")
+LONGEST = (*OWN_SITE, "test_map_page", "test_feeds", "test_layer_page", "test_api_description", "test_backup")
 expect.set_options(timeout=30_000)  # as all else in the browser, however busy the machine is
 DELETE_OTHERS = f"""
 from resources.tiles.models import Layer
@@ -28,11 +28,24 @@ publication.delete_layers(Layer.objects.exclude(slug__in={DEMO}))
 
 
 class BySite(LoadScopeScheduling):  # type: ignore[misc]  # untyped
-    """Gives the tests of a folder with a site of its own to one process, and those of any other file."""
+    """Gives the tests of one site to one process: those of a folder or a delivery, or of any other file.
+
+    The first process begins with tests that have sites of their own, the others with those that share one.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        folder, _, file = nodeid.partition("::")[0].rpartition("/")
+        path, _, test = nodeid.partition("::")
+        folder, _, file = path.removesuffix(".py").rpartition("/")
+        if file == "test_deliveries":
+            return f"{test.partition('[')[2]} of {file}"
         return folder if folder.endswith(FOLDERS) and file not in OWN_SITE else file
+
+    def _assign_work_unit(self, node: object) -> None:
+        own = node is self.nodes[0]
+        fitting = [scope for scope in self.workqueue if scope.endswith(OWN_SITE) is own]
+        if fitting:
+            self.workqueue.move_to_end(fitting[0], last=False)
+        super()._assign_work_unit(node)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -47,8 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _part(item: pytest.Item) -> str:
-    folder, file = item.path.parent.name, item.path.name
-    return folder if folder in FOLDERS and file not in OWN_SITE else item.path.stem
+    folder, file = item.path.parent.name, item.path.stem
+    return folder if folder in FOLDERS and file not in OWN_SITE else file
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +82,12 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
 def name() -> str:
     """A name of slow content that was never requested."""
     return uuid4().hex
+
+
+@pytest.fixture
+def slug(name: str) -> str:
+    """The name of a layer that there never was."""
+    return f"l{name[:8]}"
 
 
 @pytest.fixture(scope="session")

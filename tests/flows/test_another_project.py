@@ -17,7 +17,7 @@ from project.paths import BASE_DIR
 from ..support.environments import build_wheel, make_environment
 from ..support.processes import kill_family
 from ..support.redis_servers import RedisServer
-from ..support.stack import eventually, free_port
+from ..support.stack import answers, eventually, free_port
 
 pytestmark = pytest.mark.no_database
 
@@ -51,7 +51,7 @@ def address(directory: Path) -> Iterator[str]:
     processes = [_run_commands(directory), _run_nginx(directory, port)]
     site = f"http://127.0.0.1:{port}"
     try:
-        eventually(lambda: _answers(site), START_SECONDS, f"the site answers\n{(directory / 'log').read_text()}")
+        eventually(lambda: answers(f"{site}/primes/0", 404), START_SECONDS, "the site answers")
         yield site
     finally:
         for process in processes:
@@ -113,13 +113,6 @@ def _run_nginx(directory: Path, port: int) -> "subprocess.Popen[bytes]":
 
 def _environment(directory: Path) -> dict[str, str]:
     return {"PATH": f"{directory}/venv/bin:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/")}
-
-
-def _answers(site: str) -> bool:
-    try:
-        return requests.get(f"{site}/primes/0", timeout=5).status_code == 404
-    except (requests.ConnectionError, requests.Timeout):
-        return False
 
 
 def test_the_first_client_is_redirected_until_the_content_is_there(address: str) -> None:

@@ -47,11 +47,6 @@ def sender(stack: Stack) -> Sender:
 
 
 @pytest.fixture
-def slug(name: str) -> str:
-    return f"l{name[:8]}"
-
-
-@pytest.fixture
 def many(stack: Stack, slug: str, tmp_path: Path) -> str:
     """A layer of many lines without speeds."""
     features = [

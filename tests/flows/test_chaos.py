@@ -10,7 +10,7 @@ from ..chaos.table import bad_ends, table
 from ..chaos.world import SETTINGS, running
 from ..support.stack import Stack
 
-pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+pytestmark = pytest.mark.no_database
 
 CHOSEN = ("SIGKILL nginx worker", "SIGKILL state", "SIGKILL fetch")
 """A child, a store, and a process."""

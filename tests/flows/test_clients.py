@@ -15,6 +15,7 @@ import requests
 import urllib3
 from playwright.sync_api import Browser, Page
 
+from ..support.browser import FETCH, IMAGE
 from ..support.layers import load_line
 from ..support.stack import Stack
 from .slow.slow_content import SlowContent
@@ -72,11 +73,7 @@ def test_a_client_follows_to_the_content(get: Any, stack: Stack, name: str) -> N
 
 @pytest.mark.browser
 def test_fetch_gets_cold_content_from_another_origin(stack: Stack, other_page: Page, name: str) -> None:
-    script = """async (url) => {
-      const answer = await fetch(url);
-      return {status: answer.status, redirected: answer.redirected, text: await answer.text()};
-    }"""
-    found = other_page.evaluate(script, f"{stack.base_url}/slow/{name}?seconds=0.2")
+    found = other_page.evaluate(FETCH, f"{stack.base_url}/slow/{name}?seconds=0.2")
     assert found == {"status": 200, "redirected": True, "text": SlowContent(name).body.decode()}
     assert stack.executions(name) == 1
 
@@ -94,14 +91,7 @@ def test_fetch_learns_why_and_for_how_long_it_is_refused(stack: Stack, other_pag
 @pytest.mark.browser
 def test_an_image_gets_a_cold_tile_from_another_origin(stack: Stack, other_page: Page, tmp_path: Path) -> None:
     address = load_line(stack, f"l{uuid4().hex[:8]}", tmp_path)
-    script = """async (url) => {
-      const image = new Image();
-      image.crossOrigin = "anonymous";
-      image.src = url;
-      await image.decode();
-      return [image.naturalWidth, image.naturalHeight];
-    }"""
-    assert other_page.evaluate(script, f"{stack.base_url}{address}") == [256, 256]
+    assert other_page.evaluate(IMAGE, [f"{stack.base_url}{address}", True]) == [256, 256]
 
 
 @pytest.mark.browser

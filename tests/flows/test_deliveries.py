@@ -197,18 +197,6 @@ def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> 
     assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
 
 
-def test_stale_content_is_refreshed_behind_the_scenes(stack: Stack, crowd: Crowd, name: str) -> None:
-    address = f"/slow/{name}?behaviour=numbered&fresh=1&stale=600"
-    crowd.visit(address)
-
-    def is_new() -> bool:
-        visit = crowd.visit(address)
-        assert visit.statuses == [200]
-        return visit.body == f"{name} 2".encode()
-
-    eventually(is_new, 15, "the refresh shows")
-
-
 def test_a_client_cannot_ask_to_be_handed_over(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
     visit = crowd.visit(f"/slow/{name}?seconds=0.1", headers={"X-Front": "handed", "X-Accel-Redirect": "@wait"})
     assert (visit.status, redirects(visit)) == (200, REDIRECTS[delivery])

@@ -16,7 +16,7 @@ import requests
 from ..support import clock
 from ..support.crowd import Crowd
 from ..support.redis_servers import RedisServer
-from ..support.stack import ROOT, Stack, eventually, free_port
+from ..support.stack import ROOT, Stack, answers, eventually, free_port
 from .slow.events import Diary
 from .slow.slow_content import SlowContent
 
@@ -49,7 +49,7 @@ def server() -> Iterator[DevelopmentServer]:
         for command in (serving, working):
             ending.callback(_kill, _start(command, environment, directory))
         running = DevelopmentServer(f"http://127.0.0.1:{port}", directory)
-        eventually(lambda: _answers(running.base_url), START_SECONDS, "the server answers")
+        eventually(lambda: answers(f"{running.base_url}/retry_after", 400), START_SECONDS, "the server answers")
         yield running
 
 
@@ -62,7 +62,7 @@ def beside(stack: Stack) -> Iterator[str]:
     serving = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{port}"]
     process = _start(serving, {**environment, "DEBUG": "1"}, stack.directory)
     try:
-        eventually(lambda: _answers(f"http://127.0.0.1:{port}"), START_SECONDS, "the server answers")
+        eventually(lambda: answers(f"http://127.0.0.1:{port}/retry_after", 400), START_SECONDS, "the server answers")
         yield f"http://127.0.0.1:{port}"
     finally:
         _kill(process)
@@ -96,13 +96,6 @@ def _start(command: list[str], environment: dict[str, str], directory: Path) -> 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _answers(base_url: str) -> bool:
-    try:
-        return requests.get(f"{base_url}/retry_after", timeout=5).status_code == 400
-    except (requests.ConnectionError, requests.Timeout):
-        return False
 
 
 @pytest.mark.no_database

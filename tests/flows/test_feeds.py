@@ -14,7 +14,7 @@ from feeds import addresses, opml
 from feeds.opml import ListedFeed
 
 from ..support import feed_server
-from ..support.browser import Visit
+from ..support.browser import WIDE, Visit
 from ..support.feed_rows import NOW
 from ..support.feed_server import FeedServers
 from ..support.stack import Stack, eventually
@@ -175,6 +175,7 @@ def admin(stack: Stack, desktop: Visit) -> Visit:
     """The list of feeds, as a superuser sees it."""
     name, password = f"{EDITOR}{token_urlsafe(4)}", token_urlsafe(16)
     stack.manage("shell", "-c", ADMIN.format(name=name, password=password))
+    desktop.page.set_viewport_size(WIDE)
     desktop.page.goto(f"{stack.base_url}/admin/feeds/feed/?category=planet")
     desktop.page.get_by_label("Username").fill(name)
     desktop.page.get_by_label("Password").fill(password)

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
@@ -15,6 +14,7 @@ from ..hostile import browser_visits, files
 from ..hostile.browser_visits import COOKIE, TRY, WIDTHS, Watch, named, visit
 from ..support import file_server
 from ..support.crowd import Crowd
+from ..support.processes import peak_bytes
 from ..support.stack import Stack, eventually
 
 HOSTILE = {**files.RUNNING, **files.CUT_SHORT, "texts.png": files.BOMBS["texts.png"]}
@@ -169,12 +169,6 @@ def test_what_takes_much_memory_elsewhere_takes_little_of_fetchers_and_painters(
     pids = [pid for name in ("fetch", "paint-now", "main") for pid in stack.pids(name)]
     assert any("resources.mirror.media.thumbnail_process" in psutil.Process(pid).cmdline() for pid in pids)
     assert max(map(peak_bytes, pids)) < MOST_MEMORY_BYTES
-
-
-def peak_bytes(pid: int) -> int:
-    """The most memory that a process had at a time."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def painted(stack: Stack) -> float:

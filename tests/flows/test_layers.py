@@ -18,11 +18,6 @@ DELETE = "from resources.models import Layer; Layer.objects.get(slug={!r}).delet
 
 
 @pytest.fixture
-def slug(name: str) -> str:
-    return f"l{name[:8]}"
-
-
-@pytest.fixture
 def address(stack: Stack, slug: str, tmp_path: Path) -> str:
     """A tile of a layer that was never requested."""
     return load_line(stack, slug, tmp_path)

@@ -118,7 +118,7 @@ def test_what_is_painted_soon_is_shown_while_slow_tiles_are_waited_for(
     others = ",".join(slug for slug in shown if slug not in {layer, *BASE_LAYERS})
     origin.gate.clear()
     desktop.page.goto(f"{site}/#14/51.300/0.300/without:{others}")  # nothing of it was in sight before
-    desktop.wait_for_tiles("base", at_least=6)
+    desktop.wait_for_tiles("base", at_least=4)
     assert desktop.painted_tiles("overlays") == 0
     origin.gate.set()
     desktop.wait_for_tiles("overlays", at_least=1)

@@ -25,10 +25,23 @@ CHROMIUM_ARGUMENTS = (
 )
 TILES_SECONDS = 40
 REFUSED = "status of 503"
-DESKTOP = {"width": 1280, "height": 800}
+DESKTOP = {"width": 960, "height": 640}
+"""The smallest that shows everything but tables of the admin: each tile in sight costs all processes."""
+WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 MODULES = ROOT / "resources" / "static" / "resources"
 
+FETCH = """async (url) => {
+  const answer = await fetch(url);
+  return {status: answer.status, redirected: answer.redirected, text: await answer.text()};
+}"""
+IMAGE = """async ([url, anonymous]) => {
+  const image = new Image();
+  if (anonymous) image.crossOrigin = "anonymous";
+  image.src = url;
+  await image.decode();
+  return [image.naturalWidth, image.naturalHeight];
+}"""
 PAINTED_TILES = """(pane) => [
   ...document.querySelectorAll(`.leaflet-${pane}-pane img.leaflet-tile-loaded`),
 ].filter((image) => {
@@ -83,6 +96,7 @@ class Visit:
             f"([pane, count]) => ({PAINTED_TILES})(pane) >= count",
             arg=[pane, at_least],
             timeout=TILES_SECONDS * 1000,
+            polling=200,
         )
 
     def wait_until_filled(self) -> None:
@@ -90,6 +104,7 @@ class Visit:
             """() => { const tiles = [...document.querySelectorAll("img.leaflet-tile")];
             return tiles.length && tiles.every((tile) => tile.classList.contains("leaflet-tile-loaded")); }""",
             timeout=TILES_SECONDS * 1000,
+            polling=200,
         )
 
 

@@ -37,6 +37,12 @@ def wait_until_ended(members: Sequence[psutil.Process], seconds: float) -> list[
     return left
 
 
+def peak_bytes(pid: int) -> int:
+    """The most memory that the process had at a time, by the kernel's own count."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
 def kill_family(process: "subprocess.Popen[bytes]") -> None:
     """Parents before children, so that none is started again."""
     members = family(process.pid)

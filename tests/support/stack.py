@@ -16,6 +16,7 @@ from xmlrpc.client import ServerProxy
 
 import psutil
 import redis
+import requests
 
 from ..flows.slow.events import Diary
 from . import clock
@@ -261,6 +262,14 @@ def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
         if clock.seconds() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
         time.sleep(0.02)
+
+
+def answers(url: str, status: int) -> bool:
+    """Tells whether a server answers there with that status."""
+    try:
+        return requests.get(url, timeout=5).status_code == status
+    except (requests.ConnectionError, requests.Timeout):
+        return False
 
 
 def free_port() -> int:

@@ -33,7 +33,6 @@ def served(origins: SecretOrigins) -> int:
     return len({(one.domain, one.path) for one in origins.asked() if one.served})
 
 
-@pytest.mark.timed
 @pytest.mark.no_database
 def test_killed_fetchers_lose_nothing_and_stay_polite(stack: Stack, crowd: Crowd, origins: SecretOrigins) -> None:
     urls = [origins.url(domain, page) for page in range(PAGES) for domain in range(1, len(LIMITS) + 1)]

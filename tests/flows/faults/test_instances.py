@@ -13,7 +13,7 @@ from tests.support.stack import Stack, eventually
 from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
-pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+pytestmark = pytest.mark.no_database
 
 CLIENTS = 1000
 

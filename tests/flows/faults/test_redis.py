@@ -15,7 +15,7 @@ from tests.support.stack import Stack, eventually
 from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, IMPATIENT, wait_until_clients_wait
 
-pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+pytestmark = pytest.mark.no_database
 
 MAIN_SECONDS = 1.5
 """Main answers within this, whatever happens to Redis; on a slow machine within three times what it usually takes."""
@@ -39,10 +39,11 @@ def stack() -> Iterator[Stack]:
         yield running
 
 
-@pytest.fixture
-def main_seconds(crowd: Crowd, name: str) -> float:
+@pytest.fixture(scope="module")
+def main_seconds(stack: Stack) -> float:
     """The seconds of the answers to as many clients, measured without a fault."""
-    usual = send_cold(crowd, f"{name}usual").result(BOUND_SECONDS)
+    with Crowd(stack.base_url) as crowd:
+        usual = send_cold(crowd, "usual").result(BOUND_SECONDS)
     assert {visit.status for visit in usual} <= {200, 503}
     return min(MAIN_TIMEOUT_SECONDS, max(MAIN_SECONDS, 3 * max(visit.slowest_of_main for visit in usual)))
 

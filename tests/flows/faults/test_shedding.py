@@ -8,7 +8,7 @@ from project import main_worker
 from tests.support.crowd import Crowd
 from tests.support.stack import Stack
 
-pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+pytestmark = pytest.mark.no_database
 
 CLIENTS = 40
 

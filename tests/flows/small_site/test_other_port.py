@@ -9,23 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.flows.slow.slow_content import SlowContent
+from tests.support.browser import FETCH, IMAGE
 from tests.support.crowd import Crowd
 from tests.support.layers import load_line
 from tests.support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
-
-FETCH = """async (url) => {
-  const answer = await fetch(url);
-  return {status: answer.status, redirected: answer.redirected, text: await answer.text()};
-}"""
-IMAGE = """async ([url, anonymous]) => {
-  const image = new Image();
-  if (anonymous) image.crossOrigin = "anonymous";
-  image.src = url;
-  await image.decode();
-  return [image.naturalWidth, image.naturalHeight];
-}"""
 
 
 def test_a_client_is_sent_there_and_back(stack: Stack, crowd: Crowd, waiting_port: int, name: str) -> None:

@@ -14,6 +14,7 @@ from resources.mirror.media.pictures import ThumbnailBox
 from resources.mirror.media.thumbnail_process import ThumbnailPainter
 from resources.sandbox import ChildAllowance
 from tests.hostile import files
+from tests.support.processes import peak_bytes
 
 MEBIBYTE = 1024 * 1024
 MEMORY_BYTES = 512 * MEBIBYTE
@@ -39,12 +40,6 @@ def paint(painter: ThumbnailPainter, body: bytes, box: ThumbnailBox = WAYS[0], s
     return Image.open(io.BytesIO(painter.paint(box, io.BytesIO(body), len(body), PIXELS, allowance)))
 
 
-def peak_bytes(painter: ThumbnailPainter) -> int:
-    """The most that the child had in memory, by the kernel's own count."""
-    status = Path(f"/proc/{painter.pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-
 def large(image_format: str, mode: str = "RGB", **options: object) -> bytes:
     """An image of as many pixels as there may be, three to two."""
     height = int((PIXELS / 1.5) ** 0.5)
@@ -66,7 +61,7 @@ def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: Thumbnail
         paint(painter, {**files.BOMBS, **files.RUNNING}[name], WAYS[1])
 
     assert painter.pid
-    assert peak_bytes(painter) < MEMORY_BYTES / 4
+    assert peak_bytes(painter.pid) < MEMORY_BYTES / 4
 
 
 @pytest.mark.parametrize(
@@ -80,14 +75,14 @@ def test_the_largest_images_are_painted_within_their_memory(
     body = large(image_format, mode, **options)
 
     assert max(paint(fresh, body, WAYS[1]).size) == 2048
-    assert peak_bytes(fresh) < MEMORY_BYTES
+    assert peak_bytes(fresh.pid) < MEMORY_BYTES
 
 
 def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(fresh: ThumbnailPainter) -> None:
     with pytest.raises(UnreadableImageError, match="memory"):
         paint(fresh, large("WEBP", method=0))
 
-    assert peak_bytes(fresh) < MEMORY_BYTES
+    assert peak_bytes(fresh.pid) < MEMORY_BYTES
     assert paint(fresh, files.PICTURES["a.webp"]).size == (40, 30)
 
 
