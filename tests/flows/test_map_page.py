@@ -21,6 +21,8 @@ ANSWERED_AT_ONCE = ("browser", "hot", "cache", "stale")
 SHOWN_SECONDS = 18
 """Until new data are on an open map: the page polls, nginx keeps answers for a moment, and tiles are painted."""
 CENTRAL_LONDON = "#12/51.510/-0.130"
+JAMS_ALONE = "without:land,countries,london,earthquakes"
+"""Each layer in sight costs the browser and the painters."""
 
 SHOWS_STANDING = """() => [...document.querySelectorAll(".leaflet-overlays-pane img")].some((image) => {
   const canvas = document.createElement("canvas");
@@ -141,7 +143,7 @@ def test_many_layers_with_long_titles_leave_controls_their_size_and_the_panel_in
     site: str, desktop: Visit
 ) -> None:
     page = desktop.page
-    page.goto(f"{site}/{CENTRAL_LONDON}")
+    page.goto(f"{site}/{CENTRAL_LONDON}/{JAMS_ALONE}")
     page.evaluate(
         """() => {
       const layer = document.querySelector(".layer");
@@ -192,7 +194,7 @@ def test_a_phone_shows_the_map_without_scrolling_sideways(site: str, phone: Visi
 
 def test_dark_mode_darkens_the_page_and_the_base_map(site: str, dark_desktop: Visit) -> None:
     page = dark_desktop.page
-    page.goto(f"{site}/{CENTRAL_LONDON}")
+    page.goto(f"{site}/{CENTRAL_LONDON}/without:countries,jams,earthquakes")
     dark_desktop.wait_for_tiles("base", at_least=6)
     assert "invert" in page.evaluate("getComputedStyle(document.querySelector('.leaflet-base-pane')).filter")
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") != "light"
@@ -214,7 +216,7 @@ def load_jams(stack: Stack, directory: Path, share: float) -> None:
 
 def test_new_speeds_show_without_touching_the_page(stack: Stack, site: str, desktop: Visit, tmp_path: Path) -> None:
     load_jams(stack, tmp_path, share=1)  # the generated speeds depend on the clock
-    desktop.page.goto(f"{site}/#12/51.700/-0.600")
+    desktop.page.goto(f"{site}/#12/51.700/-0.600/{JAMS_ALONE}")
     desktop.wait_for_tiles("overlays", at_least=1)
     desktop.page.wait_for_function(f"() => !({SHOWS_STANDING})()", timeout=TILES_SECONDS * 1000)
     load_jams(stack, tmp_path, share=0.02)
@@ -273,6 +275,6 @@ def test_busy_answers_are_asked_for_again_until_the_map_is_full(site: str, deskt
             route.fulfill(status=503, headers={"Retry-After": "1"}, body="busy")
 
     desktop.page.route("**/tiles/jams/*/*/*.png", refuse_once)
-    desktop.page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.page.goto(f"{site}/{CENTRAL_LONDON}/{JAMS_ALONE}")
     desktop.wait_for_tiles("overlays", at_least=6)
     assert len(refused) >= 6

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize, sync_playwright
 
 from .crowd import LATE
 from .stack import ROOT
@@ -27,7 +27,7 @@ TILES_SECONDS = 40
 REFUSED = "status of 503"
 DESKTOP = {"width": 960, "height": 640}
 """The smallest that shows everything but tables of the admin: each tile in sight costs all processes."""
-WIDE = {"width": 1280, "height": 800}
+WIDE: ViewportSize = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 MODULES = ROOT / "resources" / "static" / "resources"
 
