@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from ..support import tile_server
-from ..support.browser import Visit
+from ..support.browser import WIDE, Visit
 from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
 from ..support.tile_server import TileServer
@@ -117,8 +117,9 @@ def test_what_is_painted_soon_is_shown_while_slow_tiles_are_waited_for(
     shown = re.findall(r'data-layer="([^"]+)"', crowd.visit("/").body.decode())
     others = ",".join(slug for slug in shown if slug not in {layer, *BASE_LAYERS})
     origin.gate.clear()
+    desktop.page.set_viewport_size(WIDE)
     desktop.page.goto(f"{site}/#14/51.300/0.300/without:{others}")  # nothing of it was in sight before
-    desktop.wait_for_tiles("base", at_least=4)
+    desktop.wait_for_tiles("base", at_least=6)
     assert desktop.painted_tiles("overlays") == 0
     origin.gate.set()
     desktop.wait_for_tiles("overlays", at_least=1)

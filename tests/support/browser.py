@@ -26,7 +26,7 @@ CHROMIUM_ARGUMENTS = (
 TILES_SECONDS = 40
 REFUSED = "status of 503"
 DESKTOP = {"width": 960, "height": 640}
-"""The smallest that shows everything but tables of the admin: each tile in sight costs all processes."""
+"""The smallest that most flows look at: each tile in sight costs all processes."""
 WIDE: ViewportSize = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 MODULES = ROOT / "resources" / "static" / "resources"
