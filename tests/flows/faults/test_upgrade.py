@@ -20,8 +20,8 @@ from .conftest import BOUND_SECONDS, wait_until_clients_wait
 pytestmark = pytest.mark.no_database
 
 REPLACED = ("main", "retry", "paint-now", "paint-refresh", "paint-warm", "work", "beat", "fetch", "nginx")
-PAUSE_SECONDS = 0.05
-"""Between two rounds of questions. With every fourth one there is somebody who has to wait."""
+PAUSE_SECONDS = 0.02
+"""Between two rounds of questions. With every tenth one there is somebody who has to wait."""
 SHORT, LONG = 0.1, 3
 """Seconds that content takes. Painters could do twice as much as is asked of them."""
 PAGES = 100
@@ -83,7 +83,7 @@ def test_a_reload_costs_nobody_an_error(stack: Stack, crowd: Crowd, name: str, w
     replaced = [process for process in before if process in what]
 
     def questions(number: int) -> list[str]:
-        cold = [f"/slow/{name}{number}?seconds={SHORT}"] if number % 4 == 0 else []
+        cold = [f"/slow/{name}{number}?seconds={SHORT}"] if number % 10 == 0 else []
         return [cached, f"{cached}&n={number}", *cold]
 
     def are_replaced() -> bool:
@@ -116,9 +116,9 @@ def test_an_upgrade_loses_nobody_who_waits_and_nobody_who_asks_for_what_is_cache
 
         def questions(number: int) -> list[str]:
             asked = [cached]
-            if number % 4 == 0:
-                asked.append(f"/slow/{name}{number}?seconds={LONG if number % 80 == 0 else SHORT}")
-            if number % 40 == 20 and pages:
+            if number % 10 == 0:
+                asked.append(f"/slow/{name}{number}?seconds={LONG if number % 200 == 0 else SHORT}")
+            if number % 100 == 50 and pages:
                 asked.append(pages.pop())
             return asked
 
