@@ -124,7 +124,7 @@ class Stack(Site):
             status, found = self.health()
             if status == 200:
                 return
-            time.sleep(0.1)
+            time.sleep(0.25)
         raise RuntimeError(f"the stack is not healthy: {found}\n{self.logs()}")
 
     def pid(self, name: str) -> int:
@@ -257,11 +257,11 @@ class Stack(Site):
 
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
     """Waits until it holds. Raises AssertionError when it does not in time."""
-    deadline = clock.seconds() + seconds
+    began = clock.seconds()
     while not holds():
-        if clock.seconds() > deadline:
+        if (lasted := clock.seconds() - began) > seconds:
             raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(0.02)
+        time.sleep(min(max(0.02, lasted / 10), 0.2))  # what is asked again and again costs the site time
 
 
 def answers(url: str, status: int) -> bool:

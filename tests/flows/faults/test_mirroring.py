@@ -24,7 +24,7 @@ from tests.support.stack import ROOT, Stack, eventually
 HOSTS = [f"127.3.0.{number}" for number in range(1, 61)]
 VOUCHING = 0
 """The host of all files with validators: it is known from the first few that it can be trusted."""
-BASE, VARIANTS, SAME, VALIDATED, FAILING, LARGE = 200, 60, 14, 20, 12, 8
+BASE, VARIANTS, SAME, VALIDATED, FAILING, LARGE = 280, 60, 14, 20, 12, 8
 SIZE, LARGE_SIZE = 3_000, 1_000_000
 REPORTERS, ASKED = 3, 8
 STATUSES = ("/s/404", "/s/410", "/s/403", "/loop")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 from urllib.parse import quote
 
+import psutil
 import pytest
 
 from tests.support import file_server
@@ -110,6 +111,7 @@ def test_an_upgrade_loses_nobody_who_waits_and_nobody_who_asks_for_what_is_cache
     cached = f"/slow/{name}cached?size=5000"
     crowd.insist([cached])
     before = {process: stack.pids(process)[1:] or stack.pids(process) for process in REPLACED}
+    manager = psutil.Process(stack.all_pids()[0])
     with file_server.running() as origin:
         origin.files = {f"/{number}": b"page" for number in range(PAGES)}
         pages = [f"/fetched/?url={quote(origin.url + path, safe='')}" for path in origin.files]
@@ -123,8 +125,10 @@ def test_an_upgrade_loses_nobody_who_waits_and_nobody_who_asks_for_what_is_cache
             return asked
 
         with asked_steadily(crowd, questions) as sent:
+            manager.cpu_percent()  # from here on
             carry_out(stack, commands("restart site:$process"))
             stack.wait_until_healthy()
+            assert manager.cpu_percent() < 20, "the process manager waits with pauses"
         visits = ended(sent)
         late = [visit for visit in visits if waited_in_vain(visit)]
         others = [visit for visit in visits if not waited_in_vain(visit)]

@@ -47,7 +47,7 @@ class Diary:
         while not self._gate.exists():
             if time.monotonic() > deadline:
                 raise TimeoutError("nobody opened the gate")
-            time.sleep(0.01)
+            time.sleep(0.05)
 
     @property
     def _events(self) -> Path:

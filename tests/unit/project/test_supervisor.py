@@ -11,8 +11,7 @@ from project.supervisor import TarrySupervisor, TrafficLog
 
 
 def keeper() -> tuple[TarrySupervisor, Mock]:
-    options = Mock()
-    return TarrySupervisor(Path("hot"), None, options), options.logger.warn
+    return TarrySupervisor(Path("hot"), None, options := Mock()), options.logger.warn
 
 
 def test_what_is_lost_is_told_in_its_own_log() -> None:
@@ -28,8 +27,7 @@ def test_what_is_lost_is_told_in_its_own_log() -> None:
 def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "callbacks", [])
     monkeypatch.setattr(supervisord.Supervisor, "runforever", Mock())
-    options = Mock()
-    TarrySupervisor(tmp_path, None, options).runforever()
+    TarrySupervisor(tmp_path, None, options := Mock()).runforever()
     file = tmp_path / f"{'0' * 32}.0000000001"
     file.touch()
     events.notify(events.Tick60Event(0, None))
