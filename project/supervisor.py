@@ -1,7 +1,7 @@
 """`python -m project.supervisor HOT [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord with four additions.
 
 A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is gone.
-While a process stops, it looks twenty times a second whether it has: by itself without a pause, with a whole processor.
+A client that waits until a process has stopped costs no processor: supervisord by itself looks without a pause.
 It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does.
 It imports nothing of Django, which would stay in memory for nothing.
 """
@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ UNFINISHED_FILE_NAME = re.compile(r"[0-9a-f]{32}\.[0-9]{10}")
 """The name of the file of an answer until nginx has all of it."""
 
 LEFT_FACTOR = 2
-"""A log so many times as large as a worker lets it grow was left alone by all workers: it is put aside here."""
+"""A log of so many times the workers' limit was left alone by all workers: it is rotated here."""
 
 
 class HangupReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
@@ -35,7 +35,9 @@ class HangupReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
 
 
 class PacedReply(xmlrpc.DeferredXMLRPCResponse):  # type: ignore[misc]  # untyped
-    delay = property(lambda _: 0.05, lambda *_: None)  # seconds
+    def __init__(self, request: object, callback: Callable[[], object]) -> None:
+        super().__init__(request, callback)
+        self.delay: float = self.delay or 0.05  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,10 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
         try:
             removed = remove_unfinished_files(self._hot)
         except OSError as error:
-            self.options.logger.warn(f"what a killed nginx worker was writing cannot be removed: {error}")
+            self.options.logger.warn(f"unfinished files of killed nginx workers cannot be removed: {error}")
             return
         if removed:
-            self.options.logger.info(f"what killed nginx workers were writing was removed: {removed}")
+            self.options.logger.info(f"unfinished files of killed nginx workers were removed: {removed}")
 
     def keep_bounded(self, log: TrafficLog, _: events.Tick5Event) -> None:
         try:

@@ -1,4 +1,4 @@
-"""SVG charts over time: one kind of chart, drawn of a domain's requests and of ingest efficiency, and by other apps.
+"""SVG charts over time, for domains, ingest efficiency and other apps.
 
 Gives shapes and tables; `resources/plot.html` draws a plot of them.
 

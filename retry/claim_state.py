@@ -1,4 +1,4 @@
-"""The state of a piece of work, as `state` tells it. PURE."""
+"""The state of a piece of work, as read from the Redis server `state`. PURE."""
 
 from dataclasses import dataclass
 

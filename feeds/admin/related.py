@@ -135,7 +135,7 @@ class ScanAdmin(UnchangeableAdmin):
     def least(self, scan: Scan) -> str:
         return _spell_seconds(scan.expected_seconds)
 
-    @admin.display(description="took")
+    @admin.display(description="duration")
     def took(self, scan: Scan) -> str:
         if scan.makespan_seconds is None and scan.ended_at is not None:
             return "unknown: some fetches were lost"
@@ -147,7 +147,7 @@ class ScanAdmin(UnchangeableAdmin):
     def bound(self, scan: Scan) -> str:
         return "–" if scan.bound_seconds is None else _spell_seconds(scan.bound_seconds)
 
-    @admin.display(description="took ÷ bound")
+    @admin.display(description="duration ÷ lower bound")
     def ratio(self, scan: Scan) -> str:
         if not scan.bound_seconds or scan.makespan_seconds is None:
             return "–"

@@ -1,4 +1,4 @@
-"""Decides whether hubs and clouds are trusted: by the news they told of before polling found it.
+"""Decides whether hubs and clouds are trusted: by the share of the news that they announced before polling found it.
 
 A push counts only if there was news: the call caused by a registration itself proves nothing.
 """

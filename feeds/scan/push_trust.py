@@ -1,4 +1,4 @@
-"""Notes on rows, with each look at a feed, how reliable its hub or cloud is."""
+"""Records, after each fetch, whether the hub or cloud of the feed announced the news first."""
 
 import random
 from collections.abc import Collection

@@ -41,7 +41,7 @@ def _unreadable() -> Iterator[tuple[str, str]]:
     try:
         limit_scopes.parse_egresses(settings.FETCH_EGRESS)
     except MalformedEgressError as error:
-        yield "E009", f"FETCH_EGRESS must have ways out, as a=192.0.2.1: {error}."
+        yield "E009", f"FETCH_EGRESS must name egresses, as a=192.0.2.1: {error}."
 
 
 def _contradictory() -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ from .. import database
 from ..caches import CacheFormat, cached_batch
 from .models import Resource, UrlState
 
-CONTINUATION_SECONDS = 86_400
+STATUS_SECONDS = CONTINUATION_SECONDS = 86_400
 """Writes keep the cached status correct; this bounds the errors after an outage of Redis during a write."""
 WANTED_STATUS_SECONDS = 60
 """The same for a status that is about to change."""
@@ -75,7 +75,7 @@ class UrlStatus:
         "mirror:seen",
         write=UrlStatus.write,
         read=UrlStatus.read,
-        seconds=lambda seen: WANTED_STATUS_SECONDS if seen.state is UrlState.WANTED else CONTINUATION_SECONDS,
+        seconds=lambda seen: WANTED_STATUS_SECONDS if seen.state is UrlState.WANTED else STATUS_SECONDS,
         memory_seconds=lambda: settings.MIRROR_KNOWN_SECONDS,
     ),
     lambda: str(settings.SEEN_URL),

@@ -1,4 +1,4 @@
-"""Tells which tiles are older than the last change of what they show. PURE.
+"""Tells which tiles are older than the last change of their content. PURE.
 
 TouchedTiles: the tiles that one change touches, zoom by zoom, coarser where they would be too many.
 

@@ -1,4 +1,4 @@
-"""The content that an address asks for.
+"""The content that an address names.
 
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """

@@ -18,7 +18,7 @@ SECONDS = 90 + schedule.PATIENCE_SECONDS
 
 
 def test_the_site_keeps_its_promises_while_its_parts_fail(tmp_path: Path) -> None:
-    with running(Stack(**SETTINGS, SMALL="1"), tmp_path, Means(), colds=150) as world:
+    with running(Stack(**SETTINGS), tmp_path, Means(), colds=150) as world:
         chosen = [one for one in faults.kills() if one.name in CHOSEN]
         suffered = schedule.run(world, chosen, SECONDS, print)
         world.leave()

@@ -228,7 +228,7 @@ def test_an_admin_imports_a_list_follows_it_and_makes_two_feeds_one(
     page.goto(f"{stack.base_url}/admin/feeds/follow/")
     expect(page.locator("#result_list tbody tr", has_text=EDITOR)).to_have_count(2)
     page.goto(f"{stack.base_url}/admin/feeds/scan/")
-    expect(page.get_by_role("columnheader", name="took ÷ bound")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="duration ÷ lower bound")).to_be_visible()
 
     page.goto(f"{stack.base_url}/admin/feeds/feed/?q=more")
     page.get_by_role("checkbox", name=re.compile("Select all")).check()

@@ -261,7 +261,7 @@ def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
     while not holds():
         if (lasted := clock.seconds() - began) > seconds:
             raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(min(max(0.02, lasted / 10), 0.2))  # what is asked again and again costs the site time
+        time.sleep(min(max(0.02, lasted / 10), 0.2))  # polling costs the site processor time
 
 
 def answers(url: str, status: int) -> bool:

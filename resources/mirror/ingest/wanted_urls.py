@@ -1,4 +1,4 @@
-"""Wanted URLs: their rows are the durable truth of the URLs to fetch, and of the time.
+"""Wanted URLs: the rows that say which URLs to fetch, and when.
 
 An admin can have URLs fetched once more: stored content stays until the origin has something else.
 """

@@ -88,8 +88,7 @@ def gather_rows(offsets: Indexes, chosen: Indexes) -> tuple[Indexes, Indexes]:
 def simplify_lines(coordinates: Floats, offsets: Indexes, level: int) -> LatticeLines:
     """Rounds lines in unit mercator to the level's lattice and thins them by less than a pixel of it."""
     rounded = np.floor(coordinates * float(LATTICE_PIXELS << level) + 0.5)
-    lines = _without_repeats(rounded, offsets)
-    return _without_detail(lines)
+    return _without_detail(_without_repeats(rounded, offsets))
 
 
 def _without_repeats(rounded: Floats, offsets: Indexes) -> LatticeLines:

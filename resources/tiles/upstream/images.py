@@ -170,8 +170,7 @@ def _gif_table_bytes(flags: int) -> int:
 
 def _webp_end(data: bytes) -> int:
     """Returns the end in the RIFF header; the length there is padded to an even number."""
-    length = int.from_bytes(_take_bytes(data, 4, 4), "little")
-    return 8 + length
+    return 8 + int.from_bytes(_take_bytes(data, 4, 4), "little")
 
 
 def _take_bytes(data: bytes, place: int, count: int) -> bytes:

@@ -125,7 +125,7 @@ def test_an_upgrade_loses_nobody_who_waits_and_nobody_who_asks_for_what_is_cache
             return asked
 
         with asked_steadily(crowd, questions) as sent:
-            manager.cpu_percent()  # from here on
+            manager.cpu_percent()  # starts the measurement
             carry_out(stack, commands("restart site:$process"))
             stack.wait_until_healthy()
             assert manager.cpu_percent() < 20, "the process manager waits with pauses"

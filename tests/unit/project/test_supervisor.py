@@ -32,7 +32,7 @@ def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: 
     file.touch()
     events.notify(events.Tick60Event(0, None))
     assert not file.exists()
-    options.logger.info.assert_called_once_with("what killed nginx workers were writing was removed: 1")
+    options.logger.info.assert_called_once_with("unfinished files of killed nginx workers were removed: 1")
 
 
 def test_a_file_that_cannot_be_removed_or_put_aside_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
