@@ -38,7 +38,7 @@ run:
 	@$(python) -m project.run
 
 test:
-	@echo "This takes about $(if $(filter postgres,$(DB)),4,9) minutes on two cores."
+	@echo "This takes about $(if $(filter postgres,$(DB)),5,10) minutes on two cores."
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory --jobs=2 flow-tests other-tests
 
