@@ -19,7 +19,7 @@ pytestmark = pytest.mark.no_database
 
 MAIN_SECONDS = 1.5
 """Main answers within this, whatever happens to Redis; on a slow machine within three times what it usually takes."""
-CLIENTS = 40
+CLIENTS = 60
 SERVERS = ("state", "cache")
 Send = Callable[[str], "Future[list[Visit]]"]
 

@@ -58,7 +58,7 @@ async def test_an_answer_that_is_there_already_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(WaitingClients, "look_again", lambda _: None)  # neither now and then nor after a subscription
     prepare(work)
-    assert is_back(await clock.within(5, answered(instance, asked(work))))
+    assert is_back(await clock.within(0.5, answered(instance, asked(work))))
 
 
 @played
