@@ -141,11 +141,6 @@ def known_subject(asked: PageQuery) -> Feed | Category:
     return found
 
 
-def forget_known_subjects() -> None:
-    """Forgets all rows of this process: for tests."""
-    _known_subjects.clear()
-
-
 def warm_piece(counted_key: str, requests: float) -> Piece | None:
     """Returns the piece for a traffic key; None if the feed is gone, or must be fetched first."""
     asked = _counted_query(counted_key)

@@ -281,12 +281,13 @@ INSTALLED_APPS = [
     "retry",
     "resources",
     "feeds",
+    "project",
 ]
 match os.environ.get("TARRY_INSTANCE"):
     case "retry":  # it waits, and needs neither models nor pages: half the memory
-        INSTALLED_APPS = ["django.contrib.staticfiles", "retry"]
+        INSTALLED_APPS = ["django.contrib.staticfiles", "retry", "project"]
     case "worker":  # it answers no requests, and needs neither admin nor API: a fifth less
-        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "retry", "resources", "feeds"]
+        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", *INSTALLED_APPS[-4:]]
 MIDDLEWARE = [
     "retry.metrics.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",

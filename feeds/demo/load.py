@@ -17,7 +17,6 @@ from .. import addresses, catalogue, feed_rows, opml
 from ..models import Feed
 
 DATA_FOLDER = Path(__file__).parent / "data"
-SAMPLES_FOLDER = DATA_FOLDER / "samples"
 MEMORY_NAME = "feeds"
 SAMPLES_CATEGORY = ("Samples",)
 SAMPLE_TITLES = {

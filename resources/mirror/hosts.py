@@ -100,12 +100,6 @@ def recall_host(host: str) -> HostRecord:
     return _known_hosts.recall(host, read_host, settings.MIRROR_KNOWN_SECONDS)
 
 
-def forget_hosts_here() -> None:
-    """Clears the memory of this process, for tests."""
-    _known_hosts.clear()
-    _known_scopes.clear()
-
-
 def record_evidence(learnt: Mapping[str, HostEvidence], now: datetime) -> None:
     """Adds evidence to the hosts' records. Distrusts hosts that lied. Raises DatabaseError."""
     hosts = sorted(learnt)

@@ -95,7 +95,6 @@ note_statuses = look_up_urls.note
 note_new_statuses = look_up_urls.note_new
 forget_statuses = look_up_urls.forget
 """Drops statuses that may be outdated. Other processes believe them for MIRROR_KNOWN_SECONDS."""
-forget_statuses_here = look_up_urls.forget_all_here
 
 
 @contextmanager

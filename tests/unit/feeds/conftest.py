@@ -18,7 +18,7 @@ from tests.support.fetcher_threads import fetching
 @pytest.fixture(autouse=True)
 def _knows_nothing(settings: Settings) -> None:
     settings.FEEDS_KNOWN_SECONDS = 0
-    views.forget_known_subjects()
+    views._known_subjects.clear()
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 @pytest.fixture(autouse=True)
 def _knows_nothing() -> None:
-    views.forget_known_subjects()
+    views._known_subjects.clear()
 
 
 def row(model: type[models.Model], **given: Any) -> models.Model:

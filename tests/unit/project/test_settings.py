@@ -1,5 +1,6 @@
 """The settings, each read from the environment and each described."""
 
+import gc
 import importlib.util
 import os
 import re
@@ -140,3 +141,8 @@ def test_a_worker_does_without_the_api_and_the_admin_that_needs_it(tmp_path: Pat
     env = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "project.settings"}
     env["TARRY_INSTANCE"] = "worker"
     assert subprocess.run([sys.executable, "-c", code], cwd=BASE_DIR, env=env, check=False).returncode == 0
+
+
+def test_a_process_collects_garbage_again_and_leaves_out_what_it_has_loaded() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0

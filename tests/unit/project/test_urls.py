@@ -43,7 +43,7 @@ SITE = "http://testserver/"
 def one_of_each(redis_servers: RedisServers, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setattr("retry.lanes.publish_work", lambda *_: None)
     load("jams")
-    views.forget_known_subjects()
+    views._known_subjects.clear()
     feed_rows.feed("sea", feed_rows.entry(1))
 
 
@@ -77,7 +77,7 @@ def led_to(location: str) -> str:
 @pytest.mark.usefixtures("redis_servers")
 @pytest.mark.parametrize("target", ELSEWHERE + HERE)
 def test_no_redirect_leads_elsewhere(client: Client, target: str) -> None:
-    views.forget_known_subjects()
+    views._known_subjects.clear()
     feed_rows.feed("sea")
     for address in LEADING:
         answer = client.get(address.format(target))

@@ -48,7 +48,7 @@ def test_samples_are_read_and_served_where_there_is_no_way_out(origin: Origin) -
         demo_load.load_demo_feeds(print, datetime.now(UTC), address)
         Feed.objects.filter(is_sample=False).delete()  # no test asks these
 
-    for path in demo_load.SAMPLES_FOLDER.iterdir():
+    for path in (demo_load.DATA_FOLDER / "samples").iterdir():
         url = origin.does(f"/{path.name}", answer(body=path.read_bytes()))
     load(urlsplit(url).netloc)
     gather()
@@ -68,7 +68,7 @@ def test_what_an_admin_has_deleted_stays_deleted(tmp_path: Path) -> None:
     assert memory.read_text() == "feeds\nland\n"
 
 
-@pytest.mark.parametrize("path", sorted(demo_load.SAMPLES_FOLDER.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((demo_load.DATA_FOLDER / "samples").iterdir()), ids=lambda path: path.name)
 def test_a_sample_is_a_sound_feed_that_says_what_it_is(path: Path) -> None:
     found = reader.parse_feed(path.read_bytes(), "", f"http://{ORIGIN}/{path.name}", NOW)
     assert found.feed.title == demo_load.SAMPLE_TITLES[path.name]

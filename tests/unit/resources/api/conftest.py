@@ -71,7 +71,7 @@ def send(reporter: Caller, body: Any, **fields: str) -> Any:
 @pytest.fixture(autouse=True)
 def _nothing_known() -> None:
     hosts.forget_blocked_hosts()
-    lookup.forget_statuses_here()
+    lookup.look_up_urls.forget_all_here()
 
 
 @pytest.fixture(autouse=True)

@@ -103,8 +103,9 @@ def mirroring(transactional_db: None, redis_servers: RedisServers, settings: Set
 
 def forget() -> None:
     hosts.forget_blocked_hosts()
-    lookup.forget_statuses_here()
-    hosts.forget_hosts_here()
+    lookup.look_up_urls.forget_all_here()
+    hosts._known_hosts.clear()
+    hosts._known_scopes.clear()
 
 
 class Reader(Client):

@@ -65,7 +65,7 @@ def test_their_urls_are_as_if_they_had_never_been_seen(rows: list[Blob], give: G
     Validator.objects.create(key="k", host="h", blob_digest=rows[1].digest, seen_at=NOW)
     assert lookup.look_up_urls([row.url_digest])
     retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW)
-    lookup.forget_statuses_here()
+    lookup.look_up_urls.forget_all_here()
     assert not lookup.look_up_urls([row.url_digest])
     assert not Resource.objects.exists()
     assert not Validator.objects.exists()
