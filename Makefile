@@ -16,18 +16,16 @@ unexport PYTHONDONTWRITEBYTECODE
 # Not PYTHON, which setup.sh takes from the environment: make would replace it.
 python := .venv/bin/python
 postgres := $(if $(filter postgres,$(DB)),$(python) -m tests.support.postgres)
-idle := $(if $(shell command -v chrt),chrt --idle 0)
 # Tests and checks must not depend on what `make run` would use.
 ALONE := env -u PORT -u DATA_DIR -u DEMO -u SMALL -u DATABASE_URL
 PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBLIC_URL=https://tarry.example \
 	DATA_DIR=/nonexistent DATABASE_URL=sqlite://:memory: RUNTIME_DIR=/nonexistent
 
-SLOWEST := --durations=20 --durations-min=1
+run_tests := $(ALONE) $(postgres) $(python) -m pytest
 # A test that fails beside others is run once more by itself: a busy machine is no fault of the site.
 AGAIN := --last-failed --last-failed-no-failures none
-OTHERS := --ignore=tests/flows -o cache_dir=.pytest_cache/others
 
-.PHONY: setup run test flow-tests other-tests check audit bench chaos clean
+.PHONY: setup run test check audit bench chaos clean
 .DEFAULT_GOAL := run
 
 setup:
@@ -40,17 +38,7 @@ run:
 test:
 	@echo "This takes about $(if $(filter postgres,$(DB)),5,10) minutes on two cores."
 	@$(MAKE) --no-print-directory setup
-	@$(MAKE) --no-print-directory --jobs=2 flow-tests other-tests
-
-flow-tests: run_tests = $(ALONE) $(postgres) $(python) -m pytest tests/flows
-flow-tests:
-	$(run_tests) $(SLOWEST) -n 3 || $(run_tests) $(AGAIN)
-
-# Flows often wait: all other tests run beside them, while processors are idle. They are shown when they end.
-other-tests: run_tests = $(python) -m pytest $(OTHERS)
-other-tests:
-	@shown=$$({ $(ALONE) $(postgres) $(idle) $(run_tests) $(SLOWEST) -n auto \
-		|| $(ALONE) $(postgres) $(run_tests) $(AGAIN); } 2>&1); status=$$?; echo "$$shown"; exit $$status
+	$(run_tests) -n auto --durations=20 --durations-min=1 || $(run_tests) $(AGAIN)
 
 check: setup
 	$(python) -m ruff check .

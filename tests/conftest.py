@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.core.management.commands import flush
 from django.db.backends.base.operations import BaseDatabaseOperations
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
@@ -15,6 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from . import settings
 from .hostile.origin import Origin
 from .support.redis_servers import RedisServer
+from .support.scheduling import BySite, sort_by_length, wait_for_processors
 
 # No test is timed: machines are noisy.
 hypothesis_settings.register_profile("untimed", deadline=None)
@@ -29,21 +31,36 @@ def _delete_rows(operations: BaseDatabaseOperations, style: object, tables: list
     return [f"DELETE FROM {operations.quote_name(table)}" for table in tables if table not in KEPT_TABLES]
 
 
+def _make_migrated_rows(*_: object) -> None:
+    apps.get_model("feeds", "Category").objects.create(slug="all", title="All feeds")
+
+
 for _database in (PostgreSQL, SQLite):
     _database.ops_class.sql_flush = _delete_rows  # type: ignore[method-assign,assignment]
-flush.emit_post_migrate_signal = lambda *_: None  # type: ignore[attr-defined]
+flush.emit_post_migrate_signal = _make_migrated_rows  # type: ignore[attr-defined]
 
 FLOWS = Path(__file__).parent / "flows"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Three processes for two cores: a third of the time, unit tests wait for servers that are slow on purpose."""
-    return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
+    """Four processes for two cores: tests often wait."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> BySite:
+    config.option.loadscopereorder = False  # by their number
+    return BySite(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    wait_for_processors(item)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On PostgreSQL leaves out tests without a database: there they would be the same again."""
+    sort_by_length(items)
     if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
         return
     same = [item for item in items if not _uses_the_database(item)]

@@ -6,7 +6,6 @@ from uuid import uuid4
 import pytest
 import requests
 from playwright.sync_api import Browser, Page, expect
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from resources.demo.demo_layers import DEMO_LAYERS
 
@@ -16,9 +15,6 @@ from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
 
 DEMO = {layer.slug for layer in DEMO_LAYERS}
-FOLDERS = ("faults", "small_site")
-OWN_SITE = ("faults", "test_redis", "small_site", "test_deliveries", "test_chaos", "test_small", "test_another_project")
-LONGEST = (*OWN_SITE, "test_map_page", "test_feeds", "test_layer_page", "test_api_description", "test_backup")
 expect.set_options(timeout=30_000)  # as all else in the browser, however busy the machine is
 DELETE_OTHERS = f"""
 from resources.tiles.models import Layer
@@ -27,46 +23,9 @@ publication.delete_layers(Layer.objects.exclude(slug__in={DEMO}))
 """
 
 
-class BySite(LoadScopeScheduling):  # type: ignore[misc]  # untyped
-    """Gives the tests of one site to one process: those of a folder or a delivery, or of any other file.
-
-    The first process begins with tests that have sites of their own, the others with those that share one.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        path, _, test = nodeid.partition("::")
-        folder, _, file = path.removesuffix(".py").rpartition("/")
-        if file == "test_deliveries":
-            return f"{test.partition('[')[2]} of {file}"
-        return folder if folder.endswith(FOLDERS) and file not in OWN_SITE else file
-
-    def _assign_work_unit(self, node: object) -> None:
-        own = node is self.nodes[0]
-        fitting = [scope for scope in self.workqueue if scope.endswith(OWN_SITE) is own]
-        if fitting:
-            self.workqueue.move_to_end(fitting[0], last=False)
-        super()._assign_work_unit(node)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> BySite:
-    config.option.loadscopereorder = False  # by their number
-    return BySite(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with what takes longest, so that all processes end at the same time."""
-    items.sort(key=lambda item: LONGEST.index(_part(item)) if _part(item) in LONGEST else len(LONGEST))
-
-
-def _part(item: pytest.Item) -> str:
-    folder, file = item.path.parent.name, item.path.stem
-    return folder if folder in FOLDERS and file not in OWN_SITE else file
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
-    """One whole site for all tests of this process."""
+    """One whole site for all flows of this process."""
     with Stack() as running:
         yield running
 
@@ -90,13 +49,13 @@ def slug(name: str) -> str:
     return f"l{name[:8]}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with support_browser.chromium() as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def other_page_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with other_site.serving(tmp_path_factory.mktemp("other")) as address:
         yield address

@@ -94,7 +94,8 @@ def test_names_and_queries_come_through(stack: Stack, crowd: Crowd, delivery: st
 def assert_names_and_queries_come_through(stack: Stack, crowd: Crowd, name: str, count: int) -> None:
     """Each in so many redirects, and the next time from nginx."""
     sizes = {f"/slow/{name}{number}{query}": 300 if "size" in query else 100 for number, query in enumerate(QUERIES)}
-    visits = crowd.send([*(f"/slow/{name}{encoded}" for encoded in NAMES.values()), *sizes]).result(30)
+    addresses = [*(f"/slow/{name}{encoded}" for encoded in NAMES.values()), *sizes]
+    visits = crowd.send(addresses, patient=True).result(30)
     assert {redirects(visit) for visit in visits} == {count}
     for visit, encoded in zip(visits, NAMES.values(), strict=False):
         assert (visit.status, visit.body) == (200, SlowContent(name + unquote(encoded)).body)

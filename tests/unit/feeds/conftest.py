@@ -7,7 +7,6 @@ import pytest
 from pytest_django import Settings
 
 from feeds import tasks, views
-from feeds.models import ALL_SLUG, Category
 from feeds.scan import store
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin
@@ -26,8 +25,6 @@ def gathering(transactional_db: None, redis_servers: RedisServers, settings: Set
     settings.FETCH_DELAY_SECONDS = 0.001
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
-    # A flush takes the rows of migrations.
-    Category.objects.get_or_create(slug=ALL_SLUG, defaults={"title": "All feeds"})
     yield redis_servers
     store.READER_POOL.close()
 
