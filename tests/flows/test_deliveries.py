@@ -24,7 +24,7 @@ NAMES = {
     "a percent sign": "a%25b",
     "an encoded percent sign": "a%2525b",
     "a plus": "a+b",
-    "an encoded plus": "a%2Bb",
+    "an encoded plus": "b%2Ba",
     "a hash": "a%23b",
     "a semicolon": "a;b=c",
     "quotes": "a%22b'c",
