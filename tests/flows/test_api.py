@@ -73,9 +73,7 @@ def test_speeds_that_are_sent_show_in_the_tile_for_a_client_that_polls(
     began = clock.seconds()
     assert sender.send(slug, SPEEDS["dark_red"]).json()["changed"] == 1
     eventually(
-        lambda: colour_of(crowd.visit(address).body) == "dark_red",
-        HOT_SECONDS + PAINTING_SECONDS,
-        "the new colour",
+        lambda: colour_of(crowd.visit(address).body) == "dark_red", HOT_SECONDS + PAINTING_SECONDS, "the new colour"
     )
     assert clock.seconds() - began <= HOT_SECONDS + PAINTING_SECONDS
 

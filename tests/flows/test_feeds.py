@@ -144,9 +144,7 @@ def test_a_scan_whose_processes_are_killed_is_completed_with_nothing_twice_and_n
 
 
 @pytest.mark.no_database
-def test_a_feed_is_added_changed_followed_and_removed_by_the_api_through_nginx(
-    stack: Stack, origin: FeedServers
-) -> None:
+def test_a_feed_is_added_changed_followed_and_removed_by_the_api_via_nginx(stack: Stack, origin: FeedServers) -> None:
     token = stack.manage("create_token", "feeds", "--feeds", "--user", "admin").strip()
 
     def call(method: str, path: str = "", token: str = token, **body: object) -> requests.Response:

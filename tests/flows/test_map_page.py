@@ -139,9 +139,7 @@ def test_layers_in_sight_are_credited_and_a_button_shows_all_of_one(site: str, d
     assert desktop.complaints == []
 
 
-def test_many_layers_with_long_titles_leave_controls_their_size_and_the_panel_in_sight(
-    site: str, desktop: Visit
-) -> None:
+def test_many_layers_with_long_titles_leave_controls_their_size_and_panel_in_sight(site: str, desktop: Visit) -> None:
     page = desktop.page
     page.goto(f"{site}/{CENTRAL_LONDON}/{JAMS_ALONE}")
     page.evaluate(

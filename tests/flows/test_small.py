@@ -23,10 +23,7 @@ END_SECONDS = 40
 def stack() -> Iterator[Stack]:
     """The site of a small machine."""
     with Stack(
-        SMALL="1",
-        DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS),
-        RETRY_MAX_WAITS=str(MAX_WAITS),
-        BACKLOG_LIMIT=str(BACKLOG),
+        SMALL="1", DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS), RETRY_MAX_WAITS=str(MAX_WAITS), BACKLOG_LIMIT=str(BACKLOG)
     ) as running:
         yield running
 

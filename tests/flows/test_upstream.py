@@ -41,9 +41,7 @@ def load(stack: Stack, crowd: Crowd, slug: str, origin: TileServer, *options: st
     return slug
 
 
-def test_a_cold_tile_is_fetched_once_and_comes_after_two_redirects(
-    crowd: Crowd, origin: TileServer, layer: str
-) -> None:
+def test_a_cold_tile_is_fetched_once_and_comes_by_two_redirects(crowd: Crowd, origin: TileServer, layer: str) -> None:
     origin.gate.clear()
     sent = crowd.send([f"/tiles/{layer}/3/1/2.png"] * 50)
     eventually(lambda: [len(visit.answers) for visit in crowd.visits[-50:]] == [1] * 50, 20, "all of them wait")

@@ -116,9 +116,7 @@ def unpacked(coding: str) -> Callable[[bytes], object]:
 
 PARSERS = {
     "a feed": Parser(
-        lambda data: reader.parse_feed(data, "", feed_corpus.URL, feed_corpus.FETCHED_AT),
-        FEEDS,
-        (ParseError,),
+        lambda data: reader.parse_feed(data, "", feed_corpus.URL, feed_corpus.FETCHED_AT), FEEDS, (ParseError,)
     ),
     "a page that names feeds": Parser(
         lambda data: (discovery.discover_feeds(data, feed_corpus.URL), discovery.discover_hubs(data, feed_corpus.URL)),

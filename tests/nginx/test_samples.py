@@ -34,9 +34,7 @@ def ask(path: str) -> tuple[int, str, bytes]:
         ("orchard.json", "application/feed+json"),
     ],
 )
-def test_samples_are_served_there_alone_with_their_types(
-    with_samples: RunningFront, name: str, media_type: str
-) -> None:
+def test_samples_are_served_there_only_with_their_types(with_samples: RunningFront, name: str, media_type: str) -> None:
     assert ask(f"/{name}") == (200, media_type, (ROOT / name).read_bytes())
     assert with_samples.get(f"/{name}").body != (ROOT / name).read_bytes()
 

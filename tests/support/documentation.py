@@ -20,13 +20,7 @@ def carry_out(stack: Stack, block: str, **variables: str) -> None:
     """Runs them in the checkout, with these variables and those that all commands need."""
     environment = {**stack.environment, **variables}
     done = subprocess.run(
-        ["bash", "-ec", block],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
+        ["bash", "-ec", block], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     if done.returncode or "ERROR" in done.stdout:
         raise AssertionError(f"{block}\n{done.stdout}\n{done.stderr}")

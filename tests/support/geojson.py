@@ -26,12 +26,7 @@ def line(identity: str | int | None, positions: Any, **properties: Any) -> dict[
 
 
 def area(identity: str | int, *rings: Line) -> dict[str, Any]:
-    return {
-        "type": "Feature",
-        "id": identity,
-        "properties": {},
-        "geometry": {"type": "Polygon", "coordinates": rings},
-    }
+    return {"type": "Feature", "id": identity, "properties": {}, "geometry": {"type": "Polygon", "coordinates": rings}}
 
 
 def collection(*features: Mapping[str, Any]) -> bytes:

@@ -82,9 +82,7 @@ def test_a_paused_worker_cannot_overwrite_newer_content(stack: Stack, crowd: Cro
     assert crowd.visit(address).body == f"{name} 2".encode()
 
 
-def test_content_that_is_evicted_as_it_is_stored_is_not_prepared_in_a_loop(
-    stack: Stack, crowd: Crowd, name: str
-) -> None:
+def test_content_evicted_as_it_is_stored_is_not_prepared_in_a_loop(stack: Stack, crowd: Crowd, name: str) -> None:
     visits = crowd.send([f"/slow/{name}?behaviour=evict&fresh=0&stale=0"] * 20).result(BOUND_SECONDS)
     assert all(visit.is_honest_refusal for visit in visits)
     assert all(len(visit.answers) <= 3 for visit in visits)

@@ -86,9 +86,7 @@ def test_a_forged_mark_of_a_known_browser_is_none() -> None:
     assert PASSWORD not in mark.value
 
 
-def test_the_next_ten_minutes_begin_anew_and_the_right_password_is_not_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_next_ten_minutes_begin_anew_and_the_right_password_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     guess("192.0.2.1", 4)
     monkeypatch.setattr("project.login.time.time", lambda: MOMENT + LEFT)
     assert [sign_in(Client(), PASSWORD).status_code for _ in range(8)] == [302] * 8

@@ -81,9 +81,7 @@ def test_a_port_that_is_taken_or_cannot_be_is_named() -> None:
         pytest.param("data", "link", "another user", id="a link"),
     ],
 )
-def test_a_directory_that_cannot_be_used_is_refused(
-    tmp_path: Path, folder: str, runtime_folder: str, reason: str
-) -> None:
+def test_an_unusable_directory_is_refused(tmp_path: Path, folder: str, runtime_folder: str, reason: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(StartError, match=reason):

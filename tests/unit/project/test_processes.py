@@ -72,9 +72,7 @@ def test_a_small_site_has_fewer_processes_and_redis_servers_of_others_are_not_st
     ("name", "policy", "max_bytes"),
     [("state", "noeviction", PLAN.state_max_bytes), ("cache", "allkeys-lru", PLAN.cache_max_bytes)],
 )
-def test_redis_is_reached_by_its_socket_only_and_claims_are_never_evicted(
-    name: str, policy: str, max_bytes: int
-) -> None:
+def test_redis_is_reached_by_its_socket_only_and_claims_are_not_evicted(name: str, policy: str, max_bytes: int) -> None:
     server = named(PLAN)[name]
     assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in " ".join(server.command)
     assert (option(server, "--maxmemory-policy"), option(server, "--maxmemory")) == (policy, str(max_bytes))

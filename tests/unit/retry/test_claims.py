@@ -110,9 +110,7 @@ def test_a_request_hands_a_claim_over_again_whose_message_seems_lost(work: Work,
     assert claim_calls.begin(work) == ClaimTaken(token, ANY)
 
 
-def test_work_whose_lane_holds_a_message_for_everything_is_not_published_again(
-    work: Work, servers: RedisServers
-) -> None:
+def test_work_whose_lane_holds_a_message_for_all_is_not_published_again(work: Work, servers: RedisServers) -> None:
     claim_calls.begun(work)
     servers.state.client.rpush("paint.now", "a message")
     claim_calls.make_due(servers, work)

@@ -54,7 +54,7 @@ def test_requests_add_up_by_kind_and_keys_are_found_by_their_beginning_the_most_
     assert keys("nothing") == []
 
 
-def test_a_long_list_is_looked_through_to_its_end_but_for_what_is_asked_for_less(
+def test_a_long_list_is_read_to_its_end_but_for_what_is_asked_for_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(popularity, "WINDOW_KEYS", 10)

@@ -174,9 +174,7 @@ def test_work_that_loses_its_worker_twice_becomes_a_failure(work: Work, servers:
     assert len(published_calls(servers)) == 1
 
 
-def test_what_could_not_be_published_stays_due(
-    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_published_stays_due(work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(work)
     make_due(servers, work)
     monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=QueueUnavailable("refused")))

@@ -139,9 +139,7 @@ def test_the_list_is_sorted_by_expected_duration(admin_client: Client) -> None:
     assert listed(admin_client, o="-4") == ["slow", "middle", "quick"]
 
 
-def test_the_list_takes_few_queries_however_many_feeds(
-    admin_client: Client, django_assert_max_num_queries: Any
-) -> None:
+def test_a_list_takes_few_queries_however_many_feeds(admin_client: Client, django_assert_max_num_queries: Any) -> None:
     for number in range(20):
         plain_feeds.feed(f"feed{number}")
     with django_assert_max_num_queries(15):
@@ -482,9 +480,7 @@ def test_what_is_no_list_is_refused_in_the_form(admin_client: Client, content: b
     assert "errorlist" in page
 
 
-def test_a_list_that_would_take_too_long_is_for_the_command(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_takes_too_long_is_for_the_command(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "MAX_IMPORTED_FEEDS", 1)
     page = text_of(admin_client.post(f"{LIST}import/", {"file": opml(NEW, "https://b.example/")}))
     assert "manage.py import_opml" in page

@@ -60,12 +60,7 @@ def test_a_paused_feed_is_never_fetched() -> None:
 
 @pytest.mark.parametrize(
     ("trouble", "status", "word"),
-    [
-        ("TIMEOUT", 504, "timeout"),
-        ("MISSING", 502, "not found"),
-        ("OURS", 503, "this site"),
-        ("", 503, "not"),
-    ],
+    [("TIMEOUT", 504, "timeout"), ("MISSING", 502, "not found"), ("OURS", 503, "this site"), ("", 503, "not")],
 )
 def test_what_is_lacking_is_told_with_a_status_and_a_sentence(trouble: str, status: int, word: str) -> None:
     told = work.explain_missing_page(trouble, NOW + timedelta(minutes=1), NOW)

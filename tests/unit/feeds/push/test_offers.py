@@ -45,9 +45,7 @@ def test_what_cannot_be_spoken_is_no_offer(cloud: Cloud | None) -> None:
     ("calls_itself", "known_as"),
     [("http://feed.example/rss/", "http://feed.example/rss/"), ("https://elsewhere.example/rss", URL), ("", URL)],
 )
-def test_a_cloud_knows_a_feed_by_what_it_calls_itself_unless_that_is_elsewhere(
-    calls_itself: str, known_as: str
-) -> None:
+def test_a_cloud_knows_a_feed_by_what_it_calls_itself_unless_it_is_elsewhere(calls_itself: str, known_as: str) -> None:
     found = offered(FeedHead(cloud_url="https://c.example/notify", self_link=calls_itself))
     assert found == PushOffer(PushKind.RSSCLOUD, "https://c.example/notify", known_as)
 

@@ -287,9 +287,7 @@ def every(gap: timedelta, times: int, newest: timedelta) -> list[timedelta]:
         pytest.param([timedelta(-1), -HOUR, *every(6 * HOUR, 9, HOUR)], 3 * HOUR, "every 6 h:", id="dates ahead"),
     ],
 )
-def test_a_feed_is_looked_at_twice_as_often_as_it_publishes(
-    ago: list[timedelta], expected: timedelta, why: str
-) -> None:
+def test_a_feed_is_fetched_twice_as_often_as_it_publishes(ago: list[timedelta], expected: timedelta, why: str) -> None:
     found = suggest_interval([NOW - each for each in ago], NOW, RULES)
     assert found.length == expected
     assert why in found.why

@@ -29,9 +29,7 @@ def test_the_defaults_are_right() -> None:
         ("MIRROR_HOT_BYTES", site.HOT_MAX_BYTES // 9, "W023"),
     ],
 )
-def test_what_cannot_be_kept_is_told_before_the_first_request(
-    settings: Any, name: str, value: Any, number: str
-) -> None:
+def test_what_cannot_be_kept_is_told_before_any_request(settings: Any, name: str, value: Any, number: str) -> None:
     setattr(settings, name, value)
 
     assert ids() == [f"mirroring.{number}"]

@@ -92,9 +92,7 @@ def is_linked(blob: Blob) -> bool:
 
 
 @pytest.mark.parametrize("known", ["", '"{}"'])
-def test_nginx_alone_is_offered_files_and_none_that_are_gone(
-    client: Reader, keep: Keep, give: Give, known: str
-) -> None:
+def test_only_nginx_is_offered_files_and_none_that_are_gone(client: Reader, keep: Keep, give: Give, known: str) -> None:
     blob, gone = keep(BODY), keep(b"gone", taken_down_at=NOW)
     give(blob)
     client.get(f"/resources/{blob.digest}")
@@ -153,9 +151,7 @@ def test_the_database_that_is_away_is_told(client: Reader, monkeypatch: pytest.M
     assert client.get(f"/resources/{UNKNOWN}").status_code == 503
 
 
-def test_a_signed_url_is_answered_and_kept_no_longer_than_the_hot_window(
-    client: Reader, keep: Keep, give: Give
-) -> None:
+def test_a_signed_url_is_answered_and_not_kept_beyond_the_hot_window(client: Reader, keep: Keep, give: Give) -> None:
     blob = keep(BODY)
     give(blob)
     response = client.get(links.sign_url(f"{URL}?utm_source=x"))

@@ -320,9 +320,7 @@ def test_an_area_can_be_a_file(painters: Painters, tmp_path: Path) -> None:
     assert "0 pieces prepared" in prewarm("--geojson", path)
 
 
-def test_an_interrupt_ends_work_in_hand_and_can_be_continued(
-    painters: Painters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_ends_work_in_hand_and_can_be_resumed(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
     def publish_and_interrupt(*given: Any) -> None:
         if len(painters.published) == 5:
             os.kill(os.getpid(), signal.SIGINT)

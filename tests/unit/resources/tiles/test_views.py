@@ -306,9 +306,7 @@ def test_dense_tiles_that_a_server_lacks_are_404(client: Client, upstream: LoadU
     assert client.get(f"{UPSTREAM_TILE}.png").status_code == 302
 
 
-def test_beyond_bounds_and_zooms_no_server_is_asked(
-    client: Client, upstream: LoadUpstream, published: list[Any]
-) -> None:
+def test_beyond_bounds_and_zooms_nobody_is_asked(client: Client, upstream: LoadUpstream, published: list[Any]) -> None:
     upstream(bounds=[0.0, 50.0, 1.0, 51.0], min_zoom=2)
     response = client.get("/tiles/osm/5/3/3.png")
     assert (response.status_code, response.content) == (200, painter.encode_empty_tile(1, "png"))

@@ -47,7 +47,7 @@ def test_attempts_are_counted(failure: Failure, last: int) -> None:
 
 
 @pytest.mark.parametrize("failure", [Failure.THROTTLED, Failure.POSTPONED, Failure.OURS])
-def test_a_failure_that_is_no_attempt_is_tried_again_unless_its_wait_is_beyond_the_stall_limit(
+def test_a_failure_that_is_no_attempt_is_tried_again_unless_its_wait_is_above_the_stall_limit(
     failure: Failure,
 ) -> None:
     assert step(failure, attempts=1000, retry_after=86_400) == 86_400 + 600

@@ -272,9 +272,7 @@ async def test_claims_whose_replies_are_lost_are_no_lapses(
     assert said == ["nothing can be claimed", "claims are answered again"]
 
 
-async def test_jobs_are_kept_while_they_are_in_flight(
-    origin: Origin, settings: Settings, servers: RedisServers
-) -> None:
+async def test_jobs_are_kept_while_in_flight(origin: Origin, settings: Settings, servers: RedisServers) -> None:
     settings.FETCH_LEASE_SECONDS = settings.RETRY_LEASE_SECONDS = 3
     go = asyncio.Event()
     work = page_work(origin.does("/a", held_until(go, answer(body=b"page"))))
