@@ -270,6 +270,7 @@ THUMBNAIL_MEMORY_BYTES = env.whole("THUMBNAIL_MEMORY_BYTES", 512 * 1024 * 1024)
 THUMBNAIL_SECONDS = env.number("THUMBNAIL_SECONDS", 30)
 
 # Django
+_OUR_APPS = ["retry", "resources", "feeds", "project"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -278,16 +279,13 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "ninja",
-    "retry",
-    "resources",
-    "feeds",
-    "project",
+    *_OUR_APPS,
 ]
 match os.environ.get("TARRY_INSTANCE"):
     case "retry":  # it waits, and needs neither models nor pages: half the memory
         INSTALLED_APPS = ["django.contrib.staticfiles", "retry", "project"]
     case "worker":  # it answers no requests, and needs neither admin nor API: a fifth less
-        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", *INSTALLED_APPS[-4:]]
+        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", *_OUR_APPS]
 MIDDLEWARE = [
     "retry.metrics.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",

@@ -94,12 +94,13 @@ def test_names_and_queries_come_through(stack: Stack, crowd: Crowd, delivery: st
 def assert_names_and_queries_come_through(stack: Stack, crowd: Crowd, name: str, count: int) -> None:
     """Each in so many redirects, and the next time from nginx."""
     sizes = {f"/slow/{name}{number}{query}": 300 if "size" in query else 100 for number, query in enumerate(QUERIES)}
-    addresses = [*(f"/slow/{name}{encoded}" for encoded in NAMES.values()), *sizes]
-    visits = crowd.send(addresses, patient=True).result(30)
+    visits = crowd.send([*(f"/slow/{name}{encoded}" for encoded in NAMES.values()), *sizes]).result(30)
     assert {redirects(visit) for visit in visits} == {count}
     for visit, encoded in zip(visits, NAMES.values(), strict=False):
         assert (visit.status, visit.body) == (200, SlowContent(name + unquote(encoded)).body)
         assert stack.executions(name + unquote(encoded)) == 1
+    assert crowd.visit(f"/slow/{name}a%2Bb").body == crowd.visit(f"/slow/{name}a+b").body
+    assert stack.executions(f"{name}a+b") == 1
     for address, size in sizes.items():
         again = crowd.visit(address)
         assert (again.status, len(again.body)) == (200, size)
@@ -172,9 +173,7 @@ def test_a_reload_of_the_waiting_instance_loses_nobody(stack: Stack, crowd: Crow
     assert stack.executions(name) == 1
 
 
-def test_a_shutdown_of_the_waiting_instance_answers_everybody(
-    stack: Stack, crowd: Crowd, delivery: str, name: str
-) -> None:
+def test_a_shutdown_of_the_waiting_instance_answers_all(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
     waiting = crowd.send([f"/slow/{name}?gated=1"] * 20, lenient=True)
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 20, 10, "all wait")
     under_way = list(crowd.visits)

@@ -104,7 +104,7 @@ def test_a_ping_that_was_taken_outlives_the_processes_that_act_on_it(
     eventually(lambda: served(stack) == expected(origin), 90, "what they told of is served")
 
 
-def test_forged_and_late_pings_are_refused_and_none_is_fetched(stack: Stack, cloud: Cloud, origin: FeedServers) -> None:
+def test_forged_and_late_pings_are_refused_and_fetch_nothing(stack: Stack, cloud: Cloud, origin: FeedServers) -> None:
     first, second, *_ = urls(origin)
     to_us = subscribers(cloud)[first].url
     origin.asked.clear()

@@ -53,9 +53,7 @@ def test_a_cold_tile_is_fetched_once_and_comes_by_two_redirects(crowd: Crowd, or
     assert "s-maxage" in visits[0].answers[-1].headers["Cache-Control"]
 
 
-def test_a_tile_that_the_server_does_not_have_is_empty_and_remembered(
-    crowd: Crowd, origin: TileServer, layer: str
-) -> None:
+def test_a_tile_that_its_server_lacks_is_empty_and_remembered(crowd: Crowd, origin: TileServer, layer: str) -> None:
     origin.status = 404
     first, second = crowd.visit(f"/tiles/{layer}/3/1/2.png"), crowd.visit(f"/tiles/{layer}/3/1/2.png?again")
     assert first.status == second.status == 200
@@ -80,9 +78,7 @@ def test_a_tile_past_its_time_is_asked_for_by_its_validator(
     eventually(lambda: crowd.visit(tile).body == origin.tile, 20, "the new tile shows")
 
 
-def test_stale_tiles_bridge_the_failures_of_their_server(
-    stack: Stack, crowd: Crowd, origin: TileServer, name: str
-) -> None:
+def test_stale_tiles_bridge_failures_of_their_server(stack: Stack, crowd: Crowd, origin: TileServer, name: str) -> None:
     origin.headers = {"Cache-Control": "max-age=1"}
     slug = load(stack, crowd, name[:12], origin, "--fresh", "1")
     tile, cold = f"/tiles/{slug}/3/1/2.png", f"/tiles/{slug}/3/1/3.png"

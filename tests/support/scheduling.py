@@ -4,6 +4,7 @@ import os
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 FLOWS = "tests/flows/"
 FOLDERS = ("faults", "small_site")
@@ -27,12 +28,14 @@ class BySite(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         delivery = test.partition("[")[2] if part == "test_deliveries" else ""
         return f"{'own' if part in OWN_SITE else 'shared'} {part} {delivery}"
 
-    def _assign_work_unit(self, node: object) -> None:
-        for kind in ORDERS[self.nodes.index(node) % len(ORDERS)]:
-            fitting = next((scope for scope in self.workqueue if scope.startswith(kind)), None)
-            if fitting is not None:
-                self.workqueue.move_to_end(fitting, last=False)
-                break
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        kinds = ORDERS[self.nodes.index(node) % len(ORDERS)]
+        fitting = next((scope for kind in kinds for scope in self.workqueue if scope.startswith(kind)), None)
+        if fitting is not None:
+            self.workqueue.move_to_end(fitting, last=False)
+        elif kinds == ("other",):  # it cannot run flows: an ordinary user cannot leave SCHED_IDLE
+            node.shutdown()
+            return
         super()._assign_work_unit(node)
 
 
@@ -42,9 +45,9 @@ def sort_by_length(items: list[pytest.Item]) -> None:
 
 
 def wait_for_processors(item: pytest.Item) -> None:
-    """Lets what the process runs now have processors that are idle, unless it is a flow."""
-    idle = not item.nodeid.startswith(FLOWS)
-    os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_OTHER, os.sched_param(0))
+    """Beside flows, gives the process of any other test only processors that are idle."""
+    if "PYTEST_XDIST_WORKER" in os.environ and not item.nodeid.startswith(FLOWS):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _position(item: pytest.Item) -> int:

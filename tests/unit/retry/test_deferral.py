@@ -296,9 +296,7 @@ def test_a_lane_that_is_closed_for_so_long_is_told_of(work: Work, monkeypatch: p
     assert ask(work).status_code == 200
 
 
-def test_promoted_work_whose_copy_cannot_be_published_keeps_its_claim(
-    work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_promoted_work_whose_copy_is_not_published_keeps_its_claim(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     token = begun(work, refresh=True).token
     monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=QueueUnavailable("refused")))
     assert find_answer(KEY, work, version=0) == Refuse(1, "state unreachable")

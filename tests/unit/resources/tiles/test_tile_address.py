@@ -64,7 +64,7 @@ def test_a_block_at_either_side_of_the_antimeridian_has_its_part_of_the_bounds()
         ({10: 1}, 10, 2, 1),
     ],
 )
-def test_sides_are_by_zoom_half_for_large_tiles(metatiles: dict[int, int], zoom: int, scale: int, side: int) -> None:
+def test_sides_are_by_zoom_and_half_for_big_tiles(metatiles: dict[int, int], zoom: int, scale: int, side: int) -> None:
     assert tile_address.metatile_side(metatiles, zoom, scale) == side
 
 
