@@ -37,8 +37,8 @@ def main(command: list[str]) -> int:
 
 @contextmanager
 def _server(command: list[str], directory: Path) -> Iterator[None]:
-    """A running server, which ends with this process, however that ends."""
-    options = ("listen_addresses=", f"unix_socket_directories={directory}", "fsync=off")
+    """A running server for several sites at once, which ends with this process, however that ends."""
+    options = ("listen_addresses=", f"unix_socket_directories={directory}", "fsync=off", "max_connections=400")
     named = [part for option in options for part in ("-c", option)]
     log = directory / "log"
     with log.open("wb") as output:
