@@ -1,4 +1,4 @@
-"""The same asked of the site and of the same nginx as a static file, in turns, by wrk."""
+"""Pairs of measurements by wrk: the same content from the site and as a static file of the same nginx, in turns."""
 
 import shutil
 import subprocess

@@ -131,10 +131,10 @@ def shows_address(text: str, url: str) -> bool:
     return any(part in text for part in find_secrets(url)) or (bool(whole) and whole in text.lower())
 
 
-def leave_out_secrets(said: Mapping[str, Any], secrets: tuple[str, ...]) -> Mapping[str, Any]:
+def leave_out_secrets(values: Mapping[str, Any], secrets: tuple[str, ...]) -> Mapping[str, Any]:
     if not secrets:
-        return said
-    kept = {name: _value_without_secrets(name, value, secrets) for name, value in said.items()}
+        return values
+    kept = {name: _value_without_secrets(name, value, secrets) for name, value in values.items()}
     return {name: value for name, value in kept.items() if value is not None}
 
 

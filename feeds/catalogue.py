@@ -132,14 +132,14 @@ def _choose_slugs(missing: Mapping[str, ListedFeed]) -> dict[str, str]:
 
 
 def _make_feed(slug: str, wanted: ListedFeed, now: datetime) -> Feed:
-    said = {"subtitle": wanted.description, "language": wanted.language}
+    texts = {"subtitle": wanted.description, "language": wanted.language}
     return Feed(
         slug=slug,
         **lifecycle.address_fields(wanted.address),
         sealed_password=credentials.seal_password(wanted.address.password),
         title=_feed_title(wanted),
         site=_checked_site(wanted.site),
-        said={name: value for name, value in said.items() if value},
+        said={name: value for name, value in texts.items() if value},
         is_hidden=bool(wanted.address.user or wanted.address.password),
         next_check_at=now,
         reason="New: never fetched.",
@@ -309,12 +309,12 @@ def _list_feed(feed: Feed, paths: tuple[CategoryPath, ...], *, with_password: bo
         with suppress(UnreadableSealError):
             password = credentials.unseal_password(feed)
     # Its own texts may be HTML, and are passed on in one line.
-    said = {name: " ".join(str(feed.said.get(name) or "").split()) for name in ("subtitle", "language")}
+    texts = {name: " ".join(str(feed.said.get(name) or "").split()) for name in ("subtitle", "language")}
     return ListedFeed(
         FeedLocation(feed.url, feed.user, password),
         title=feed.title or feed.own_title,
         site=feed.site,
-        description=said["subtitle"],
-        language=said["language"],
+        description=texts["subtitle"],
+        language=texts["language"],
         categories=paths,
     )

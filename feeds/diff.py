@@ -107,8 +107,8 @@ def entry_happened_at(entry: ComparedEntry, seen_at: datetime, place: int = 0) -
 
     Entries without a date get the time when they were first seen; `place` in the document keeps their order.
     """
-    said = entry.published or entry.updated
-    return min(said, seen_at) if said else seen_at - timedelta(milliseconds=place)
+    published_at = entry.published or entry.updated
+    return min(published_at, seen_at) if published_at else seen_at - timedelta(milliseconds=place)
 
 
 def _mark_entry(entry: ComparedEntry, ids: Counter[str], links: Counter[str]) -> EntryMarks:

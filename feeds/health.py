@@ -86,19 +86,19 @@ def trouble_words(feed: Feed) -> str:
 def explain_schedule(feed: Feed, now: datetime) -> list[str]:
     """Explains the time of the next fetch, the most important first. For the admin: it may name private addresses."""
     if feed.paused:
-        said = ["Paused: not fetched, excluded from combined feeds."]
+        lines = ["Paused: not fetched, excluded from combined feeds."]
     elif feed.flagged_at is not None:
         ago = humanize.format_ago(feed.flagged_at, now)
         later = f"Pushed again soon after a fetch. Next check {ago}."
-        said = [later if feed.flagged_at > now else f"Flagged {ago}: first in the next scan."]
+        lines = [later if feed.flagged_at > now else f"Flagged {ago}: first in the next scan."]
     elif feed.handed_over_at is not None:
-        said = [f"Queued for fetching {humanize.format_ago(feed.handed_over_at, now)}."]
+        lines = [f"Queued for fetching {humanize.format_ago(feed.handed_over_at, now)}."]
     elif feed.next_check_at <= now:
-        said = [f"Due for {humanize.format_span(now - feed.next_check_at)}: fetched by the next scan."]
+        lines = [f"Due for {humanize.format_span(now - feed.next_check_at)}: fetched by the next scan."]
     else:
         at = f"{feed.next_check_at:%-d %B, %H:%M:%S} UTC"
-        said = [f"Next check {humanize.format_ago(feed.next_check_at, now)}, at {at}."]
-    return [*said, feed.reason] if feed.reason else said
+        lines = [f"Next check {humanize.format_ago(feed.next_check_at, now)}, at {at}."]
+    return [*lines, feed.reason] if feed.reason else lines
 
 
 def explain_schedule_publicly(feed: Feed, now: datetime) -> list[str]:
@@ -131,12 +131,12 @@ def _last_scan_words(now: datetime) -> str:
         return ""
     ago = humanize.format_ago(scan.started_at, now)
     number = "1 feed" if scan.feeds == 1 else f"{scan.feeds:,} feeds"
-    said = f"Last scan with due feeds: {ago}, {number}"
+    text = f"Last scan with due feeds: {ago}, {number}"
     if scan.makespan_seconds is None:
-        return f"{said}, expected to take at least {humanize.format_span(timedelta(seconds=scan.expected_seconds))}."
+        return f"{text}, expected to take at least {humanize.format_span(timedelta(seconds=scan.expected_seconds))}."
     took, bound = scan.makespan_seconds, scan.bound_seconds
     ratio = f", {took / bound:.2f} times the lower bound" if bound else ""
-    return f"{said} in {humanize.format_span(timedelta(seconds=took))}{ratio}."
+    return f"{text} in {humanize.format_span(timedelta(seconds=took))}{ratio}."
 
 
 def feed_facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
@@ -179,10 +179,10 @@ def push_sentences(feed: Feed, now: datetime) -> list[str]:
     live = Subscription.objects.filter(feed=feed).exclude(state__in=ENDED_STATES).select_related("hub").first()
     if live is None:
         return [_why_unsubscribed(feed)]
-    said = [f"{live.hub.get_kind_display()}, {live.hub.url}: {live.state}. {live.reason}", subscription_words(live)]
+    lines = [f"{live.hub.get_kind_display()}, {live.hub.url}: {live.state}. {live.reason}", subscription_words(live)]
     if feed.pushed_at is not None:
-        said.append(f"Last push {humanize.format_ago(feed.pushed_at, now)}.")
-    return said
+        lines.append(f"Last push {humanize.format_ago(feed.pushed_at, now)}.")
+    return lines
 
 
 def subscription_words(subscription: Subscription) -> str:

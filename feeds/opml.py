@@ -143,34 +143,34 @@ class _OpmlReader:
         if self._names == ["opml", "head", "title"] and len(self.title) < self.limits.text_characters:
             self.title += text
 
-    def _outline(self, said: Mapping[str, str]) -> None:
+    def _outline(self, values: Mapping[str, str]) -> None:
         self.outlines += 1
         if self.outlines > self.limits.max_outlines:
             raise OpmlError(f"This list has more than {self.limits.max_outlines:,} outlines.")
-        kind = said.get("type", "").strip().lower()
-        name = self._short(said.get("text", "")) or self._short(said.get("title", ""))
-        url = said.get("xmlurl", "").strip() or (said.get("url", "").strip() if kind in _FEED_TYPES else "")
+        kind = values.get("type", "").strip().lower()
+        name = self._short(values.get("text", "")) or self._short(values.get("title", ""))
+        url = values.get("xmlurl", "").strip() or (values.get("url", "").strip() if kind in _FEED_TYPES else "")
         is_feed = bool(url) or kind in _FEED_TYPES
         if is_feed:
-            self._feed(url, name, said)
+            self._feed(url, name, values)
         elif kind in _OTHER_LISTS:
             self._leave_out(name, "A link to a page or another list is not imported.")
         self._folders.append("" if is_feed else name)
 
-    def _feed(self, url: str, name: str, said: Mapping[str, str]) -> None:
+    def _feed(self, url: str, name: str, values: Mapping[str, str]) -> None:
         try:
             address = addresses.read_address(url)
         except FeedAddressError as error:
             self._leave_out(name or _USERINFO.sub("//", url), str(error))
             return
-        title = self._short(said.get("title", "")) or name
+        title = self._short(values.get("title", "")) or name
         new = ListedFeed(
             address,
             title="" if title == url else title,
-            site=self._short(said.get("htmlurl", "")),
-            description=self._short(said.get("description", "")),
-            language=self._short(said.get("language", "")),
-            categories=self._categories(said.get("category", "")),
+            site=self._short(values.get("htmlurl", "")),
+            description=self._short(values.get("description", "")),
+            language=self._short(values.get("language", "")),
+            categories=self._categories(values.get("category", "")),
         )
         before = self.subscriptions.get(address.key)
         if before is not None:
@@ -203,8 +203,8 @@ def _local_name(name: str) -> str:
 
 
 def _unite_feeds(one: ListedFeed, other: ListedFeed) -> ListedFeed:
-    said = {name: getattr(one, name) or getattr(other, name) for name in ("title", "site", "description", "language")}
-    return replace(one, **said, categories=tuple(dict.fromkeys((*one.categories, *other.categories))))
+    texts = {name: getattr(one, name) or getattr(other, name) for name in ("title", "site", "description", "language")}
+    return replace(one, **texts, categories=tuple(dict.fromkeys((*one.categories, *other.categories))))
 
 
 def write_opml(
@@ -238,7 +238,7 @@ def _find_folder(folders: dict[CategoryPath, ET.Element], path: CategoryPath) ->
 
 def _outline_attributes(subscription: ListedFeed, *, with_passwords: bool) -> dict[str, str]:
     address = subscription.address
-    said = {
+    attributes = {
         "type": "rss",  # for feeds of any format, as is usual
         "text": subscription.title or address.url,  # required
         "title": subscription.title,
@@ -247,7 +247,7 @@ def _outline_attributes(subscription: ListedFeed, *, with_passwords: bool) -> di
         "description": subscription.description,
         "language": subscription.language,
     }
-    return {name: charset.strip_illegal(value) for name, value in said.items() if value}
+    return {name: charset.strip_illegal(value) for name, value in attributes.items() if value}
 
 
 def _url_with_user(address: FeedLocation) -> str:

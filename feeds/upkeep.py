@@ -51,7 +51,7 @@ MAX_MAILED_FEEDS = 100
 
 
 def mail_failing_feeds(now: datetime) -> int:
-    """Sends one mail about all feeds that were not mailed yet, and returns their number; 0 where mail is switched off.
+    """Sends one mail about all feeds that were not mailed yet, and returns their number; 0 where mail is disabled.
 
     Feeds count as mailed once the mail is on its way: a process that dies in between sends it again. Raises OSError,
     the base of SMTP's errors, and DatabaseError.
@@ -70,12 +70,12 @@ def mail_failing_feeds(now: datetime) -> int:
 
 def _make_message(rows: Sequence[Feed], long: timedelta) -> EmailMessage:
     which = "A feed has" if len(rows) == 1 else f"{len(rows):,} feeds have"
-    said = f"{which} been failing for more than {humanize.format_span(long)}"
-    parts = [f"{said}.", *map(_feed_lines, rows[:MAX_MAILED_FEEDS])]
+    summary = f"{which} been failing for more than {humanize.format_span(long)}"
+    parts = [f"{summary}.", *map(_feed_lines, rows[:MAX_MAILED_FEEDS])]
     if len(rows) > MAX_MAILED_FEEDS:
         parts.append(f"And {len(rows) - MAX_MAILED_FEEDS:,} more.")
     parts.append(f"All that fail: {settings.PUBLIC_URL}/admin/feeds/feed/?health=failing")
-    return EmailMessage(f"[Tarry] {said}", "\n\n".join(parts), settings.MAIL_FROM, settings.MAIL_TO)
+    return EmailMessage(f"[Tarry] {summary}", "\n\n".join(parts), settings.MAIL_FROM, settings.MAIL_TO)
 
 
 def _feed_lines(feed: Feed) -> str:

@@ -47,7 +47,7 @@ def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
     if asked is None:
         return responses.not_found_response(NO_SUCH_FEED)
     try:
-        subject = known_subject(asked)
+        subject = find_known_subject(asked)
     except UnknownFeedError:
         return _redirect_from_old_slug(asked) or responses.not_found_response(NO_SUCH_FEED)
     answer = _serve_or_explain(request, asked, subject)
@@ -120,7 +120,7 @@ _known_subjects: dict[tuple[bool, str], tuple[Feed | Category, float]] = {}
 """The subjects of pages, with the time at which they were read (monotonic)."""
 
 
-def known_subject(asked: PageQuery) -> Feed | Category:
+def find_known_subject(asked: PageQuery) -> Feed | Category:
     """Returns the page's subject of a moment ago. Raises UnknownFeedError, and DatabaseError if it is not known."""
     key = (asked.is_combined, asked.slug)
     held, read_at = _known_subjects.get(key, (None, 0.0))
@@ -147,7 +147,7 @@ def warm_piece(counted_key: str, requests: float) -> Piece | None:
     if asked is None:
         return None
     try:
-        subject = known_subject(asked)
+        subject = find_known_subject(asked)
     except UnknownFeedError:
         return None
     if isinstance(subject, Feed) and decide_for_feed(subject) is not None:

@@ -17,16 +17,16 @@ AGAIN_SECONDS = 0.3
 
 
 def main(address: str, logs: str) -> None:
-    began, said = time.monotonic(), False
+    began, has_reported = time.monotonic(), False
     missing = ["the front"]
     while time.monotonic() < began + PATIENCE_SECONDS:
         missing = _missing_parts(address)
         if not missing:
             print(f"Tarry is ready: {address}/   (Ctrl-C ends it)", flush=True)
             return
-        if not said and time.monotonic() - began >= QUIET_SECONDS:
+        if not has_reported and time.monotonic() - began >= QUIET_SECONDS:
             print(f"Still starting. These parts do not work yet: {', '.join(missing)}.", flush=True)
-            said = True
+            has_reported = True
         time.sleep(AGAIN_SECONDS)
     print(f"After {PATIENCE_SECONDS} s these parts do not work: {', '.join(missing)}. Logs: {logs}", flush=True)
 

@@ -75,7 +75,7 @@ def sign_in_queues(queues: Sequence[str]) -> None:
         _workers_log.warning("could not sign in", extra={"error": str(error)})
 
 
-def unserved_queues(queues: Sequence[str]) -> list[str]:
+def list_unserved_queues(queues: Sequence[str]) -> list[str]:
     """The queues that no worker has consumed for WORKER_SIGN_IN_SECONDS. Raises redis.RedisError."""
     found = stores.fast_client("state").mget([_queue_key(queue) for queue in queues])
     return [queue for queue, mark in zip(queues, found, strict=True) if mark is None]

@@ -205,8 +205,8 @@ def _served_address() -> str:
 
 
 def _served_fields(hot_seconds: float) -> dict[str, str]:
-    said = delivery_fields(next(iter(DIRECT_ENDINGS)), _DIGEST_VARIABLE, _ANY_TIME, BY_DIGEST, hot_seconds)
-    return {name: _OF_TYPES.get(name, value) for name, value in said.items() if name not in _NOT_SHARED}
+    fields = delivery_fields(next(iter(DIRECT_ENDINGS)), _DIGEST_VARIABLE, _ANY_TIME, BY_DIGEST, hot_seconds)
+    return {name: _OF_TYPES.get(name, value) for name, value in fields.items() if name not in _NOT_SHARED}
 
 
 def server_names(allowed_hosts: Sequence[str]) -> str:

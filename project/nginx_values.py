@@ -121,8 +121,8 @@ def _parse_mount(line: str) -> Mount | None:
     before, _, after = line.partition(" - ")
     match before.split(), after.split():
         case [_, _, _, _, point, *_], [kind, _, *rest]:
-            told = ",".join(rest).split(",")
-            options = {name: value for name, _, value in (one.partition("=") for one in told)}
+            pairs = ",".join(rest).split(",")
+            options = {name: value for name, _, value in (one.partition("=") for one in pairs)}
             plain = _OCTAL.sub(lambda found: chr(int(found[1], 8)), point)
             return Mount(Path(plain), kind, options)
         case _:

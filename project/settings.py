@@ -103,7 +103,7 @@ POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 20_000 if SMALL else 100_000)
 
 # Counted traffic of the front: beginnings of addresses, and the functions that name the content they ask for
 TRAFFIC = {
-    "/tiles/": "resources.tiles.tile_address.asked_tile",
+    "/tiles/": "resources.tiles.tile_address.parse_requested_tile",
     "/staticmap": "resources.staticmap.classify_address",
     "/resources/": "resources.mirror.file_paths.classify_address",
     "/feeds/": "feeds.pages.work.describe_request",
@@ -116,7 +116,7 @@ TRAFFIC_NOTED = {
     "resource": "resources.mirror.storage.retention.note_urls",
     "thumbnail": "resources.mirror.storage.retention.note_blobs",
 }
-# By kind, the functions that name the work of popular content to prewarm, beside tiles
+# By kind, the functions that name the work of popular content for pre-warming, beside tiles
 PREWARM = {"feed": "feeds.views.warm_piece", "feeds": "feeds.views.warm_piece"}
 PREWARM_FRONT = RETRY_FRONT or f"unix:{_runtime.socket('front')}"
 PREWARM_SECONDS = env.number("PREWARM_SECONDS", 0)

@@ -101,7 +101,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     search_fields = ("slug", "title")
     readonly_fields = (
         *("preview", "segments", "positions", "speeds_known", "measured_at", "version", "updated_at"),
-        *("blocks", "traffic", "cost"),
+        *("metatile_sides", "traffic", "cost"),
     )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
@@ -111,7 +111,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
             {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")},
         ),
         ("Map", {"fields": ("base", "order", "style", "min_zoom", "max_zoom", "bounds", "attribution", "note")}),
-        (PAINTING_SECTION, {"fields": ("blocks",)}),
+        (PAINTING_SECTION, {"fields": ("metatile_sides",)}),
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
         ("Traffic", {"fields": ("traffic",)}),
         ("Cost", {"fields": ("cost",)}),
@@ -129,7 +129,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         ]
 
     @admin.display(description="metatiles")
-    def blocks(self, layer: Layer) -> str:
+    def metatile_sides(self, layer: Layer) -> str:
         """The metatile sizes measured when the geometry was loaded."""
         saved = Layer.objects.filter(pk=layer.pk).first()
         return (
@@ -198,12 +198,12 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
         self._switch(request, queryset, "Disabled", enabled=False)
 
-    def _switch(self, request: HttpRequest, layers: QuerySet[Layer], said: str, *, enabled: bool) -> None:
+    def _switch(self, request: HttpRequest, layers: QuerySet[Layer], summary: str, *, enabled: bool) -> None:
         """Saves each layer under a new version."""
         for layer in layers:
             layer.enabled = enabled
             layer.save(update_fields=("enabled",))
-        self.message_user(request, f"{said}: {', '.join(layer.slug for layer in layers)}.")
+        self.message_user(request, f"{summary}: {', '.join(layer.slug for layer in layers)}.")
 
     def delete_model(self, request: HttpRequest, obj: Layer) -> None:
         publication.delete_layers([obj])
@@ -231,8 +231,8 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         fields = {field.name for field in Layer._meta.concrete_fields}
         changed = fields & set(form.changed_data) if change else None
         publication.publish_layer(obj, form.written, changed, change=form.change)
-        if said := form.describe_speeds():
-            self.message_user(request, said)
+        if report := form.describe_speeds():
+            self.message_user(request, report)
 
 
 def _layer_links(layer: Layer) -> SafeString:

@@ -204,12 +204,6 @@ class CachedBatch(Generic[Value]):
         self._memory.forget(names)
         self._tell(names, self._forgetting(names))
 
-    def forget_all_here(self) -> None:
-        """Empties the memory of this process and closes the circuit breaker: for tests."""
-        self._memory.held.clear()
-        self._untold.clear()
-        self._breaker.succeeded()
-
     def _name(self, key: str) -> str:
         return f"{self._kept.prefix}:{key}"
 

@@ -259,7 +259,7 @@ def draw_ingest_chart(rows: Sequence[IngestRow], days: int) -> Chart[IngestRow]:
     )
 
 
-def settled_steps(rows: Sequence[IngestRow]) -> list[tuple[str, int]]:
+def count_settled_steps(rows: Sequence[IngestRow]) -> list[tuple[str, int]]:
     """Returns the steps that settled URLs, in the order of the stack, each with the number of URLs."""
     total = _sum_steps(rows)
     return [(step, total[step]) for step in INGEST_STEPS if total.get(step)]

@@ -229,7 +229,7 @@ def _measure_metatiles(layer: Layer, sizing: MetatileSizing) -> dict[str, Any]:
         job = partial(sizing.size, publication.read_layer(layer), time.process_time)
         return layer_files.metatile_fields(compile_process.run_in_child(job, publication.compile_allowance()))
     except (LayerError, OSError) as error:
-        _log.warning("could not measure a layer's blocks", extra={"layer": layer.slug, "error": str(error)})
+        _log.warning("could not measure a layer's metatiles", extra={"layer": layer.slug, "error": str(error)})
         return {}
 
 

@@ -52,7 +52,7 @@ class ChildAllowance:
 class ChildMessage:
     """A message between parent and child: JSON values and a body of bytes."""
 
-    said: Mapping[str, Any]
+    values: Mapping[str, Any]
     body: bytes = b""
 
 
@@ -110,7 +110,7 @@ class ChildProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._idle_timer: Timer | None = None
 
-    def ask(self, said: Mapping[str, Any], body: IO[bytes], size: int, allowance: ChildAllowance) -> ChildMessage:
+    def ask(self, values: Mapping[str, Any], body: IO[bytes], size: int, allowance: ChildAllowance) -> ChildMessage:
         """Sends the values and `size` bytes of the body; returns the child's answer. One request at a time.
 
         Raises ChildDiedError, and any error of reading the body. The next request gets a new child then.
@@ -118,7 +118,7 @@ class ChildProcess:
         with self._lock:
             self._rest(None)
             try:
-                return self._ask(said, body, size, allowance)
+                return self._ask(values, body, size, allowance)
             finally:
                 self._rest(self._idle_seconds)
 
@@ -131,13 +131,13 @@ class ChildProcess:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    def _ask(self, said: Mapping[str, Any], body: IO[bytes], size: int, allowance: ChildAllowance) -> ChildMessage:
+    def _ask(self, values: Mapping[str, Any], body: IO[bytes], size: int, allowance: ChildAllowance) -> ChildMessage:
         process = self._running(allowance.memory_bytes)
         late = Event()
         timer = Timer(allowance.seconds, _kill_late, (process, late))
         timer.start()
         try:
-            return _exchange_messages(process, said, body, size)
+            return _exchange_messages(process, values, body, size)
         except (BrokenPipeError, EOFError, ValueError) as error:
             self._end()
             raise (ChildTimeoutError() if late.is_set() else ChildDiedError()) from error
@@ -185,11 +185,11 @@ def _kill_late(process: subprocess.Popen[bytes], late: Event) -> None:
 
 
 def _exchange_messages(
-    process: subprocess.Popen[bytes], said: Mapping[str, Any], body: IO[bytes], size: int
+    process: subprocess.Popen[bytes], values: Mapping[str, Any], body: IO[bytes], size: int
 ) -> ChildMessage:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(_header_line(said, size))
+    process.stdin.write(_header_line(values, size))
     while size:
         chunk = body.read(min(size, PIPE_CHUNK_BYTES))
         if not chunk:
@@ -203,8 +203,8 @@ def _exchange_messages(
     return message
 
 
-def _header_line(said: Mapping[str, Any], size: int) -> bytes:
-    return json.dumps([said, size]).encode() + b"\n"
+def _header_line(values: Mapping[str, Any], size: int) -> bytes:
+    return json.dumps([values, size]).encode() + b"\n"
 
 
 def _read_message(pipe: IO[bytes]) -> ChildMessage | None:
@@ -212,9 +212,9 @@ def _read_message(pipe: IO[bytes]) -> ChildMessage | None:
     line = pipe.readline()
     if not line:
         return None
-    said, size = json.loads(line)
+    values, size = json.loads(line)
     body = pipe.read(size)
-    return ChildMessage(said, body) if len(body) == size else None
+    return ChildMessage(values, body) if len(body) == size else None
 
 
 def serve_parent(memory_bytes: int, parent: int, do: Callable[[ChildMessage], ChildMessage]) -> None:
@@ -224,7 +224,7 @@ def serve_parent(memory_bytes: int, parent: int, do: Callable[[ChildMessage], Ch
     orders, replies = sys.stdin.buffer, sys.stdout.buffer
     while (order := _read_message(orders)) is not None:
         answer = do(order)
-        replies.write(_header_line(answer.said, len(answer.body)) + answer.body)
+        replies.write(_header_line(answer.values, len(answer.body)) + answer.body)
         replies.flush()
 
 

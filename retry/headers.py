@@ -143,8 +143,8 @@ def read_preferences(field: str | None) -> Preferences:
 
     The first of repeated preferences counts (RFC 7240, 2).
     """
-    said = _parse_members(field or "")
-    return Preferences(respond_async=said.get("respond-async") == "", wait_seconds=_parse_seconds(said.get("wait", "")))
+    sent = _parse_members(field or "")
+    return Preferences(respond_async=sent.get("respond-async") == "", wait_seconds=_parse_seconds(sent.get("wait", "")))
 
 
 def is_navigation(fetch_mode: str | None, accept: str | None) -> bool:
@@ -153,13 +153,13 @@ def is_navigation(fetch_mode: str | None, accept: str | None) -> bool:
 
 
 def _parse_members(field: str) -> dict[str, str]:
-    said: dict[str, str] = {}
+    members: dict[str, str] = {}
     if len(field) > MAX_PREFER_CHARACTERS:
-        return said
+        return members
     for member in _MEMBER.findall(field):
         if found := _PREFERENCE.fullmatch(member.strip(" \t")):
-            said.setdefault(found[1].lower(), _unquote(found[2] or ""))
-    return said
+            members.setdefault(found[1].lower(), _unquote(found[2] or ""))
+    return members
 
 
 def _unquote(word: str) -> str:

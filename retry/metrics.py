@@ -116,8 +116,8 @@ class AccountingMiddleware:
             REQUEST_SECONDS.observe(took)
             REQUEST_CPU_SECONDS.observe(cpu)
             if took > SLOW_SECONDS:
-                told = {"method": request.method, "route": routes.route_pattern(request), "seconds": took, "cpu": cpu}
-                _log.warning("slow request", extra={**told, **account})
+                fields = {"method": request.method, "route": routes.route_pattern(request), "seconds": took, "cpu": cpu}
+                _log.warning("slow request", extra={**fields, **account})
 
 
 def _timed_query(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

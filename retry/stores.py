@@ -162,6 +162,10 @@ def server_url(server: Server) -> str:
     return conf().REDIS_URL if server == "state" else conf().CACHE_URL
 
 
+def make_single_step(call: ScriptCall) -> Steps[Reply]:
+    return (yield call)
+
+
 def run_steps(steps: Steps[Result], execute: Callable[[ScriptCall], Reply] | None = None) -> Result:
     """Runs the steps, failing fast unless they are executed otherwise. Raises StoreUnavailable."""
     reply: Reply = None

@@ -13,9 +13,9 @@ from typing import Any
 from tests.support.stack import Stack, eventually
 
 from ..figures import Figure, Note, median, percentile
+from ..load.event_loop import run
 from ..load.steady import ask_steadily
 from ..mirror.feeder import SiteProcess
-from ..site import run
 from ..tiles.tile_requests import painted_tile
 from .hub_origin import origin
 

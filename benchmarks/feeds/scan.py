@@ -14,10 +14,10 @@ from tests.support.stack import Stack
 from ..fetch import publication
 from ..fetch.publication import Asked, Publishing
 from ..figures import Figure, Note, median, percentile
+from ..load.event_loop import run
 from ..load.steady import ask_steadily
 from ..mirror.feeder import SiteProcess
 from ..peers import feeds as peers_feeds
-from ..site import run
 
 SLOTS = 20
 SITE = {"FETCH_SLOTS": str(SLOTS), "FEEDS_SCAN_SECONDS": "60"}

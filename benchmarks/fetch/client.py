@@ -17,7 +17,7 @@ from resources.fetch.http.deadlines import FetchPolicy
 from resources.fetch.http.messages import Fetched, FetchRequest
 
 from ..figures import Figure, Note, median
-from ..site import run
+from ..load.event_loop import run
 from . import fast_origin
 
 PAGES, PAGE_BYTES = 500, 10_000

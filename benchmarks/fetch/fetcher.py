@@ -15,9 +15,9 @@ import aiohttp
 from tests.support.stack import Stack, eventually
 
 from ..figures import Figure, Note, median
+from ..load.event_loop import run
 from ..machine import cpu_seconds
 from ..mirror.feeder import Feeder, SiteProcess
-from ..site import run
 from . import fast_origin
 
 PAGES, PAGE_BYTES = 2_000, 10_000

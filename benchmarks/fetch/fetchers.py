@@ -24,28 +24,28 @@ DOMAINS = 24
 SLOWEST, FASTEST = 1.0, 40.0
 WARM_UP_SECONDS, DOUBLES_AFTER_SECONDS, SECONDS = 60, 180, 300
 FOLLOWED_SECONDS = 60
-"""So long after its limit has doubled, a domain's rate must have followed."""
+"""The time within which a domain's rate must follow its doubled limit."""
 
 KILL_SECONDS = 6.0
 SITE = {"FETCH_LEASE_SECONDS": "5", "BACKLOG_LIMIT": "100000", "RETRY_SKIP_SECONDS": "0"}
-"""What a killed fetcher had in hand keeps its domains' places for a lease. Nobody asks a second time here."""
+"""The jobs of a killed fetcher occupy their domains for a short lease. No page is requested twice."""
 
 DRAIN_SECONDS = 120
 STEP_SECONDS = 0.5
 QUEUED_SECONDS, QUEUED_LEAST = 4, 12
-"""Of each domain so much is kept waiting, that what it is asked is not less than it could be."""
+"""The backlog of each domain, in seconds of its rate and at the least: a domain is never without work."""
 
 CAPPED = {3: 1, 9: 2, 15: 2}
-"""By domain, how many requests may be in flight there: an admin says so. Of others it is learnt."""
+"""An admin's limit of requests in flight, by domain. The limits of other domains are learnt."""
 MOST_IN_FLIGHT = 8
 DOUBLED = (12, 17, 20)
 SHARE, REFUSED = 0.8, 0.01
 UNTOLD_SECONDS = 1.0
-"""How long a refusal may be on its way to the other fetchers, the origin's own time included."""
+"""The limit for a refusal to reach the other fetchers, the origin's own time included."""
 IN_HAND_SECONDS = 5.0
-"""How long a fetcher may have a page in hand beyond the origin's own time."""
+"""The limit for a fetcher to hold a page beyond the origin's own time."""
 UNREAD_SECONDS = 0.25
-"""How long a request may lie at an origin before it is read: its fetcher may have been killed before that."""
+"""The limit for a request to lie unread at an origin: its fetcher may have been killed meanwhile."""
 
 
 def limits() -> list[dict[str, float]]:
@@ -70,11 +70,11 @@ class Run:
     doubled: float = 0.0
     ended: float = 0.0
     kills: list[tuple[float, float]] = field(default_factory=list)
-    """Between which two moments each happened."""
+    """The moments before and after each kill."""
     pages: Iterator[int] = field(default_factory=count)
     fed: set[tuple[int, str]] = field(default_factory=set)
     rates: list[float] = field(default_factory=lambda: [each["rate"] for each in limits()])
-    """As they are now."""
+    """The current rates."""
 
 
 def measure() -> Iterator[Figure | Note]:
@@ -95,7 +95,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 def _run(origins: SecretOrigins, stack: Stack, feeder: Feeder, kills: Sequence[Callable[[], None]]) -> Run:
-    """Keeps work waiting, kills one fetcher after the other, doubles limits; then lets all of it be done."""
+    """Keeps work waiting, kills one fetcher after the other, doubles limits; then waits for the work to end."""
     for domain, cap in CAPPED.items():
         feeder.limit(origins.host(domain), in_flight=cap)
     run, victims = Run(began=time.time()), cycle(kills)

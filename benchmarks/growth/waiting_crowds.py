@@ -8,9 +8,9 @@ from tests.support.stack import Stack
 from .. import machine
 from ..figures import Figure, Note, median
 from ..load.crowd import PATIENCE
+from ..load.event_loop import run
 from ..machine import KILOBYTE, MEGABYTE, allowed_clients
 from ..serving import memory, wake
-from ..site import run
 from .curve_chart import Chart, Curve
 from .drawn import drawn
 

@@ -31,7 +31,7 @@ class SiteProcess:
         self._process.communicate()  # it ends with its input
 
     def tell(self, what: object) -> Any:
-        """Its answer. Returns when it is there."""
+        """Sends a line, waits for the answer and returns it."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(what) + "\n")
@@ -40,13 +40,13 @@ class SiteProcess:
 
 
 class Feeder(SiteProcess):
-    """benchmarks/wanting.py."""
+    """Runs `benchmarks.mirror.wanted` in the site's environment."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "benchmarks.mirror.wanted")
 
     def feed(self, urls: Sequence[str]) -> set[str]:
-        """Returns when they wait for a fetcher: those that were not taken, as by a Redis that does not answer soon."""
+        """Returns the refused URLs, once all others wait for a fetcher. A slow Redis refuses some."""
         return set(self.tell(list(urls)))
 
     def limit(self, scope: str, **limits: float) -> None:

@@ -23,19 +23,19 @@ from tests.support.fetcher_processes import FurtherFetcher
 from tests.support.stack import ROOT, Stack, eventually
 
 from ..figures import Figure, Note
+from ..load.event_loop import run
 from ..peers import bare
-from ..site import run
 from .url_report import Reported, digest_of
 
 REPORTED = 20_000
 REPORTERS = 3
-"""Of what is seen first, all at once."""
+"""Concurrent reporters of the list, each from another place in it."""
 DELAY_SECONDS = 0.3
-"""An answer of an origin takes up to this, and a third of it at least: what is asked for at once meets there."""
+"""An origin answers after a third of this to all of it, so that concurrent requests overlap there."""
 MOST_BODIES = 1.1
 HOSTS = [f"127.3.0.{number}" for number in range(1, 201)]
 FILES, AT_ONCE = 3_000, 80
-"""Of the comparison with a bare downloader, which has as many places as a fetcher."""
+"""Files for the comparison with a bare downloader, and its requests at once: as many as a fetcher's slots."""
 SECONDS = 1200
 ENVIRONMENT = {
     "FETCH_DELAY_SECONDS": "0.001",

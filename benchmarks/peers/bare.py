@@ -1,4 +1,4 @@
-"""A bare asynchronous downloader: it knows no domains, repeats nothing, dedupes nothing, and stores all it gets."""
+"""A bare asynchronous downloader, without domains, retries and deduplication: it stores each body."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from threading import local
 import aiohttp
 
 THREADS = 16
-"""As many as a fetcher has for what waits."""
+"""As many as a fetcher has for blocking calls."""
 _own = local()
 _TABLE = "CREATE TABLE files (url TEXT PRIMARY KEY, digest TEXT, size INTEGER)"
 

@@ -1,4 +1,4 @@
-"""Cached tiles: as many as can be had, and how long they take at a steady rate."""
+"""Cached tiles: the highest rate, and the latency at a steady rate."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from .. import pairs
 from ..figures import Figure, Note, median
-from ..site import run
+from ..load.event_loop import run
 from .everybody import OURS, WITH_STATIC, Everybody
 from .latency import latency
 from .sites import Site
 
 ROUNDS, ROUND_SECONDS = 7, 2
 RATE = 200
-"""For the p99: what the slowest of them can do as well."""
+"""The rate for the p99, which the slowest site can serve as well."""
 
 
 @dataclass(frozen=True, slots=True)

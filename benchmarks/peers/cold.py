@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from ..figures import Figure, Note, median, percentile
 from ..load.clients import connect, follow
-from ..site import run
+from ..load.event_loop import run
 from .everybody import OURS, Everybody
 from .sites import Site
 

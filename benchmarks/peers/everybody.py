@@ -1,4 +1,4 @@
-"""All sites that are compared, Tarry first. One that is missing here is said to be missing."""
+"""All compared sites, Tarry first. A note names the missing ones."""
 
 import io
 import os
@@ -25,7 +25,7 @@ SITES: dict[str, Starting] = {
 }
 """nginx, Varnish and gunicorn alone have the same Django project behind them."""
 WITH_STATIC: dict[str, Starting] = {**SITES, "nginx static": nginx_static.start}
-"""And one that has nothing but what is cached elsewhere."""
+"""The above, and an nginx that serves the cached content of the others as a static file."""
 TILE_BYTES, TILE_SIDE = 14_000, 256
 
 
@@ -54,7 +54,7 @@ class Everybody:
             yield site
 
     def all_started(self, parts: ExitStack) -> Iterator[tuple[str, Site]]:
-        """All of them at once, until `parts` ends; those that are missing are remembered."""
+        """Starts all sites at once, until `parts` ends. Remembers the missing ones."""
         for name in self.names():
             try:
                 yield name, parts.enter_context(self.started(name))

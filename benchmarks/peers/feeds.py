@@ -21,9 +21,9 @@ from .installation import MissingError
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PACKAGES = ("reader>=3", "sgmllib3k", "Scrapy>=2.13")
-"""reader imports sgmllib, and does not say that it needs it."""
+"""reader imports sgmllib without declaring it."""
 MOST_SECONDS = 480.0
-"""After so long they are ended: what is not there by then is stated."""
+"""The limit for a peer. It is ended then, and its missing feeds are stated."""
 SLOTS = 20
 
 
@@ -68,7 +68,7 @@ def compare(feeds: Sequence[PlannedFetch], folder: Path, ours_seconds: float) ->
 
 
 def _has_ended(process: "subprocess.Popen[str]", deadline: float) -> bool:
-    """Tells whether it has by then. It is ended in any case."""
+    """Tells whether the process has ended by the deadline. Kills it otherwise."""
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:

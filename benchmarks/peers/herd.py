@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ..figures import Figure, Note, median
+from ..load.event_loop import run
 from ..machine import allowed_clients
 from ..serving.single_flight import at_once
-from ..site import run
 from .everybody import OURS, Everybody
 from .sites import Site
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..figures import Figure, Note, median
+from ..load.event_loop import run
 from ..machine import allowed_clients
-from ..site import run
 from .everybody import OURS, Everybody
 from .installation import MissingError
 from .latency import PATIENCE_SECONDS, SECONDS, Latency, latency
 from .sites import Site
-from .waiters import CONTENTS, Waiters
+from .waiters import CONTENTS, WaitingClients
 
 CROWDS = (300, 4000)
 ROUNDS = 3
@@ -49,7 +49,7 @@ def measure() -> Iterator[Figure | Note]:
 async def _round(site: Site, clients: int) -> Round:
     await latency(site, RATE)  # files loaded once are not counted
     idle = await latency(site, RATE)
-    waiters = Waiters(site, clients)
+    waiters = WaitingClients(site, clients)
     try:
         await waiters.gather()
         beside = await latency(site, RATE)

@@ -8,7 +8,7 @@ from .sites import Site
 
 SECONDS, CONNECTIONS = 4, 25
 PATIENCE_SECONDS = 10.0
-"""What does not come in this time counts as if it had taken as long."""
+"""A later answer, or none, counts as one of this duration."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""MapProxy beside Tarry: the same blocks of tiles from a source that paints as our painters do.
+"""MapProxy beside Tarry: the same metatiles from a source that paints as our painters do.
 
 MapProxy is installed into an environment of its own, and is no part of the project.
 """
@@ -35,7 +35,7 @@ ROUNDS = 3
 
 
 def compare(scene: AnyScene, tiles: Sequence[Tile], side: int) -> Iterator[Figure | Note]:
-    """Time of one request for a cold tile, which makes MapProxy fetch, cut, encode and keep its block."""
+    """Time of one request for a cold tile, which makes MapProxy fetch, cut, encode and keep its metatile."""
     try:
         program = installed("mapproxy-util")
     except MissingError as missing:
@@ -59,11 +59,13 @@ def compare(scene: AnyScene, tiles: Sequence[Tile], side: int) -> Iterator[Figur
     ours = [_seconds(scene, tiles) for _ in range(ROUNDS)]
     zoom = wanted.z
     yield Note(f"zoom {zoom}: MapProxy keeps {kept} tiles; {_difference(body, painter.paint_tile(scene, wanted))}")
-    yield Figure(f"zoom {zoom}: MapProxy's block of {side} × {side}, of an equal source", median(theirs) * 1000, "ms")
+    yield Figure(
+        f"zoom {zoom}: MapProxy's metatile of {side} × {side}, of an equal source", median(theirs) * 1000, "ms"
+    )
     yield Figure(
         f"zoom {zoom}: of it in the source, painting and encoding one picture", median(source_share) * 1000, "ms"
     )
-    yield Figure(f"zoom {zoom}: the same block by Tarry's painter", median(ours) * 1000, "ms")
+    yield Figure(f"zoom {zoom}: the same metatile by Tarry's painter", median(ours) * 1000, "ms")
     yield Figure(f"zoom {zoom}: MapProxy ÷ Tarry", median(theirs) / median(ours))
 
 
@@ -104,7 +106,7 @@ def _running(program: Path, folder: Path, source: str, side: int) -> Iterator[st
 
 
 def configuration(folder: Path, source: str, side: int) -> dict[str, object]:
-    """A cache of tiles in files, fetched from the source in blocks of so many by so many."""
+    """A cache of tiles in files, fetched from the source in metatiles of so many by so many."""
     wms = {
         "type": "wms",
         "req": {"url": source, "layers": "roads", "transparent": True},

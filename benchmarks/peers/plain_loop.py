@@ -22,7 +22,7 @@ from resources.fetch.models import FetchTiming  # noqa: E402
 from resources.fetch.timings import WRITE_BATCH_RECORDS  # noqa: E402
 from retry.conf import conf  # noqa: E402
 
-from ..site import run  # noqa: E402
+from ..load.event_loop import run  # noqa: E402
 
 AT_ONCE = 100
 """A fetcher's places."""

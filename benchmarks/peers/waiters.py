@@ -7,14 +7,14 @@ from ..load.clients import Client, connect, follow
 from .sites import Content, Site
 
 CONTENTS = 40
-"""That so many clients share at a time."""
+"""The contents that all clients wait for at a time."""
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.3, 5.0
 ARRIVING_AT_ONCE, BETWEEN_SECONDS = 100, 0.2
 SETTLED_SECONDS = 1.0
 
 
-class Waiters:
-    """So many clients, at one site. They leave when they are no longer needed."""
+class WaitingClients:
+    """`size` clients that wait at one site until `leave`."""
 
     def __init__(self, site: Site, size: int) -> None:
         self._site = site

@@ -10,7 +10,7 @@ from tests.support.stack import ROOT, Stack
 
 from ..figures import Figure, Note, median
 from ..load.clients import Client, connect, follow
-from ..site import run
+from ..load.event_loop import run
 
 SECONDS = 0.3
 PAIRS = 21

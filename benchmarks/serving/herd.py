@@ -10,8 +10,8 @@ from tests.support.stack import Stack
 from ..figures import Figure, Note
 from ..load.clients import Visit
 from ..load.crowd import PATIENCE, Crowd
+from ..load.event_loop import run
 from ..machine import allowed_clients
-from ..site import run
 from .wake import finished, last_redirect
 
 CLIENTS = 8000

@@ -7,9 +7,9 @@ from tests.support.stack import Stack
 
 from ..figures import Figure, Note, median, percentile
 from ..load.crowd import PATIENCE, Crowd
+from ..load.event_loop import run
 from ..load.steady import ask_steadily
 from ..machine import allowed_clients
-from ..site import run
 from ..tiles.tile_requests import painted_tile
 
 CLIENTS, CONTENTS = 4000, 40

@@ -7,8 +7,8 @@ from tests.support.stack import Stack
 
 from ..figures import Figure, Note
 from ..load.crowd import PATIENCE, Crowd
+from ..load.event_loop import run
 from ..machine import KILOBYTE, Memory, allowed_clients, memory
-from ..site import run
 
 CLIENTS = 8000
 KILOBYTES_PER_CLIENT = 14

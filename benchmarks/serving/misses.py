@@ -6,9 +6,9 @@ from uuid import uuid4
 from tests.support.stack import Stack
 
 from ..figures import Figure, Note
+from ..load.event_loop import run
 from ..load.steady import ask_steadily
 from ..machine import cpu_seconds
-from ..site import run
 from ..tiles.tile_requests import fetched
 
 REQUESTS, RATE, CONNECTIONS = 10_000, 400, 100

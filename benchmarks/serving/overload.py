@@ -12,18 +12,18 @@ from tests.support.stack import Stack
 from ..feeds.subscriptions import composed_page
 from ..figures import Figure, Note, median
 from ..load.clients import connect, follow
+from ..load.event_loop import run
 from ..load.flood import flood
-from ..site import run
 
 TIMES, SENT_TIMES, SHARE = 10, 9, 0.8
-"""Of the peak: what is asked for, what has to be sent of it at the least, and what has to be served."""
+"""The load to send and the least that must be sent, in multiples of the peak; the share of the peak to serve."""
 SECONDS, ROUNDS = 12, 5
 AT_MOST = 24
-"""Clients that find out what the site can do, each asking as soon as it is answered."""
+"""Clients that measure the peak: each sends a request as soon as it has the answer to the last."""
 COLD_SECONDS = 0.4
-"""CPU time that a cold content takes a painter: as much as a block of 8 × 8 tiles."""
+"""CPU time of a painter for a cold content: as much as for a metatile of 8 × 8 tiles."""
 BACKLOG = "25"
-"""Works that may wait: what is begun is served within some seconds."""
+"""The limit of the backlog: begun work is served within some seconds."""
 REFUSED = 503
 
 Paths = Callable[[], str]
@@ -87,7 +87,7 @@ def _measured(stack: Stack, what: str, paths: Paths) -> Iterator[Figure | Note]:
 
 
 def judged(what: str, rounds: Sequence[Round]) -> Iterator[Figure]:
-    """The load that was really sent, the contents served of it, and the other answers."""
+    """The load actually sent, the contents served, and the other answers."""
     sent, served = min(one.sent_share for one in rounds), median([one.served_share for one in rounds])
     yield Figure(f"{what}: sent within the {SECONDS} s ÷ peak, least", sent, at_least=SENT_TIMES)
     yield Figure(f"{what}: served within them ÷ peak", served, at_least=SHARE)
@@ -116,7 +116,7 @@ async def _peak(stack: Stack, paths: Paths) -> float:
 
 
 async def _overloaded(stack: Stack, paths: Paths, rate: float) -> Outcome:
-    """Returns when nothing of it is left to do."""
+    """Returns when none of its work is left."""
     until, before = time.time() + SECONDS, time.process_time()
     visits = await flood(stack.host, paths, rate, SECONDS)
     spent = time.process_time() - before

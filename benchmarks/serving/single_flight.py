@@ -10,8 +10,8 @@ from tests.support.stack import Stack
 
 from ..figures import Figure, Note
 from ..load.clients import Client, Visit, connect, follow
+from ..load.event_loop import run
 from ..machine import allowed_clients
-from ..site import run
 from .herd import described
 
 CLIENTS = 2000

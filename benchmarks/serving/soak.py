@@ -1,4 +1,4 @@
-"""Ten minutes of everything at once: no process may go on growing."""
+"""Ten minutes of all kinds of work at once, during which no process may keep growing."""
 
 import random
 import time
@@ -19,31 +19,31 @@ from tests.support.stack import Stack
 
 from ..feeds.subscriptions import subscribe
 from ..figures import Figure, Note
+from ..load.event_loop import run
 from ..load.steady import Timed, ask_steadily
 from ..machine import MEGABYTE, memory
-from ..site import run
 from ..tiles.tile_requests import painted_tile
 
 SECONDS, WARM_SECONDS, STEP_SECONDS = 600, 150, 10
 RATE, CONNECTIONS, WARM_TIMES = 60, 30, 3
-"""Requests a second, and how many times as many come before the time that counts.
+"""Requests a second, connections, and the multiple of the rate during the warm-up.
 
-What a process takes for as many requests at once as it has threads it keeps for the next time: they must meet once.
+A process keeps the memory that it takes when all of its threads have a request: the warm-up must reach that once.
 """
 COLD, DEMO_TILES, MIRRORED = 0.1, 0.1, 0.05
 """Shares of the requests; the others are for one cached tile."""
 REPORTED, FEEDS = 20, 40
 """New URLs in each step; feeds, fetched once a minute."""
 MEGABYTES_PER_HOUR, KEYS_PER_HOUR = 60, 60
-"""Of each process, the Redis servers included; and keys of `state` that never expire.
+"""Limits of the growth of each process, the Redis servers included, and of keys of `state` that never expire.
 
-Main's two processes of eight threads each still meet at new heights now and then, and keep what they took for it: less
-than 60 MB/h, 10 MB in the time that counts, is no sign of a leak. 300 bytes kept of each request would be 65 MB/h.
+Main's two processes of eight threads each still reach new heights now and then, and keep that memory: less than
+60 MB/h, 10 MB in the measured time, is no sign of a leak. 300 bytes kept of each request would be 65 MB/h.
 """
 ENVIRONMENT = {"DEMO": "1", "FEEDS_LEAST_SECONDS": "60", "FEEDS_MOST_SECONDS": "60"}
 
 Sample = tuple[float, float]
-"""Seconds since the start, and what there was."""
+"""Seconds since the start, and the reading."""
 
 
 @dataclass

@@ -136,7 +136,7 @@ def _tallied(tiles: int) -> float:
         for _ in range(LINES)
     )
     began = time.perf_counter()
-    whole = counter.tally_lines(text, now, 3600, tile_address.asked_tile)
+    whole = counter.tally_lines(text, now, 3600, tile_address.parse_requested_tile)
     took = time.perf_counter() - began
     if whole.unreadable:
         raise RuntimeError(f"{whole.unreadable} lines could not be read")

@@ -8,8 +8,8 @@ from tests.support.stack import Stack
 from ..figures import Figure, Note, median
 from ..load.clients import Visit
 from ..load.crowd import PATIENCE, Crowd
+from ..load.event_loop import run
 from ..machine import allowed_clients
-from ..site import run
 
 CLIENTS = 8000
 SECONDS = 1.5

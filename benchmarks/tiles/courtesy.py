@@ -11,7 +11,7 @@ from tests.support.stack import Stack, eventually
 
 from ..figures import Figure, Note, percentile
 from ..load.clients import connect, follow
-from ..site import run
+from ..load.event_loop import run
 
 PHASES, ROUNDS = 2, 100
 SEGMENTS = 100_000

@@ -11,7 +11,7 @@ from tests.support.tile_server import TileServer
 
 from ..figures import Figure, Note, median, percentile
 from ..load.clients import Client, connect, follow
-from ..site import run
+from ..load.event_loop import run
 
 SECONDS = 0.3
 ROUNDS = 41

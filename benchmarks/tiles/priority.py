@@ -10,7 +10,7 @@ from tests.support.stack import Stack, eventually
 
 from ..figures import Figure, Note, median
 from ..load.clients import connect, follow
-from ..site import run
+from ..load.event_loop import run
 
 REFRESHES, MORE = 2000, 300
 """As many wait until the end: some are worked on meanwhile."""

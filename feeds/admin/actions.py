@@ -87,8 +87,8 @@ def _import_list(
 ) -> None:
     follower = cast(AbstractBaseUser, request.user).pk if follows else None
     done = sum(catalogue.import_list(found, follower, datetime.now(UTC)), ImportResult())
-    said = f"Feeds added: {done.added:,}, already present: {done.known:,}, duplicates: {found.duplicates:,}."
-    model_admin.message_user(request, said)
+    counts = f"Feeds added: {done.added:,}, already present: {done.known:,}, duplicates: {found.duplicates:,}."
+    model_admin.message_user(request, counts)
     for each in found.left_out[:MAX_SHOWN_OUTLINES]:
         text = f"Skipped, line {each.line}: {each.text or 'Untitled'}. {each.why}"
         model_admin.message_user(request, text, messages.WARNING)
@@ -224,7 +224,7 @@ class FeedActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         self,
         request: HttpRequest,
         queryset: QuerySet[Feed],
-        said: str,
+        summary: str,
         do: Callable[[list[int], datetime], object],
         *,
         paused: bool,
@@ -234,11 +234,11 @@ class FeedActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
             return False
         rows = list(queryset.filter(paused=paused))
         do([feed.pk for feed in rows], datetime.now(UTC))
-        self._tell(request, said, rows)
+        self._tell(request, summary, rows)
         return True
 
     def _each(
-        self, request: HttpRequest, rows: QuerySet[Feed], said: str, do: Callable[[Feed, datetime], bool]
+        self, request: HttpRequest, rows: QuerySet[Feed], summary: str, do: Callable[[Feed, datetime], bool]
     ) -> None:
         """Performs an action for each feed. A failure is reported, and does not stop the others."""
         if self._are_too_many(request, rows, MAX_MOVED_FEEDS):
@@ -252,28 +252,28 @@ class FeedActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
                 self.message_user(request, f"{feed}: {error}", messages.ERROR)
         if done:
             feed_rows.flag_feeds([feed.pk for feed in done], datetime.now(UTC))
-        self._tell(request, said, done)
+        self._tell(request, summary, done)
 
     def _are_too_many(self, request: HttpRequest, rows: QuerySet[Feed], most: int, otherwise: str = "") -> bool:
         """Tells whether the feeds are too many; if so, the user gets a message."""
         number = rows.count()
         if number > most:
-            said = f"{number:,} feeds are selected, and the limit is {most:,}. Nothing was changed. "
-            said += otherwise or "Filter the list, for example by category."
-            self.message_user(request, said, messages.ERROR)
+            refusal = f"{number:,} feeds are selected, and the limit is {most:,}. Nothing was changed. "
+            refusal += otherwise or "Filter the list, for example by category."
+            self.message_user(request, refusal, messages.ERROR)
         return number > most
 
-    def _tell(self, request: HttpRequest, said: str, rows: list[Feed]) -> None:
+    def _tell(self, request: HttpRequest, summary: str, rows: list[Feed]) -> None:
         if not rows:
             self.message_user(
                 request, "The action applies to none of the selected feeds. Nothing was changed.", messages.WARNING
             )
             return
         user_id = cast(AbstractBaseUser, request.user).pk
-        LogEntry.objects.log_actions(user_id, rows, CHANGE, f"{said}.")
+        LogEntry.objects.log_actions(user_id, rows, CHANGE, f"{summary}.")
         names = ", ".join(str(feed) for feed in rows[:_MAX_NAMED_FEEDS])
         more = f" and {len(rows) - _MAX_NAMED_FEEDS:,} more" if len(rows) > _MAX_NAMED_FEEDS else ""
-        self.message_user(request, f"{said}: {names}{more}.")
+        self.message_user(request, f"{summary}: {names}{more}.")
 
 
 def _adopt_redirect(feed: Feed, now: datetime) -> bool:

@@ -36,7 +36,7 @@ class ChartedFetch:
         return _KIND_BY_OUTCOME.get(self.outcome, KIND_FAILED)
 
     @property
-    def said(self) -> str:
+    def result(self) -> str:
         return self.outcome + ("" if self.status is None else f" ({self.status})")
 
     @property
@@ -60,7 +60,7 @@ def draw_feed_chart(fetches: Sequence[ChartedFetch]) -> Chart[ChartedFetch]:
 def _chart_bars(rows: Sequence[ChartedFetch], top: float) -> Iterator[ChartBar]:
     left = MAX_CHART_FETCHES - len(rows)
     for index, one in enumerate(rows, left):
-        label = f"{one.at:%-d %b %H:%M} UTC: {one.said}, {one.seconds:.2f} s, {humanize.format_size(one.size)}"
+        label = f"{one.at:%-d %b %H:%M} UTC: {one.result}, {one.seconds:.2f} s, {humanize.format_size(one.size)}"
         yield charts.upright_bar(index, MAX_CHART_FETCHES, one.seconds / top, label, kind=one.kind, least=2.0)
 
 

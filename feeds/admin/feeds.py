@@ -60,7 +60,7 @@ _UNLISTED_FIELDS = (*LONG_FIELDS, "etag", "last_modified", "sealed_password", "s
 
 @admin.register(Feed)
 class FeedAdmin(FeedActions):
-    list_display = ("listed", "stands", "next_check", "takes", "last_good", "subscribers")
+    list_display = ("title_cell", "health_cell", "next_check_cell", "duration_cell", "fetched_cell", "subscribers_cell")
     list_filter = (FeedHealthFilter, FeedCategoryFilter)
     search_fields = ("slug", "title", "own_title", "url")
     search_help_text = "Search by title or address."
@@ -72,20 +72,20 @@ class FeedAdmin(FeedActions):
     autocomplete_fields = ("categories",)
 
     @admin.display(description="feed", ordering="slug")
-    def listed(self, feed: Feed) -> SafeString:
+    def title_cell(self, feed: Feed) -> SafeString:
         about = " · ".join((feed.host, *(category.title for category in feed.categories.all())))
         return format_html('<span class="name">{}</span><span class="quiet">{}</span>', feed.shown_title, about)
 
     @admin.display(description="health", ordering="state")
-    def stands(self, feed: Feed) -> SafeString:
-        said, about = health.health_word(feed), health.trouble_words(feed)
+    def health_cell(self, feed: Feed) -> SafeString:
+        word, about = health.health_word(feed), health.trouble_words(feed)
         if about and feed.failing_since:
             about = f"{about}, for {humanize.format_span(datetime.now(UTC) - feed.failing_since)}"
         label = health.health_label(feed)
-        return format_html('<span class="stands is-{}">{}</span><span class="quiet">{}</span>', said, label, about)
+        return format_html('<span class="stands is-{}">{}</span><span class="quiet">{}</span>', word, label, about)
 
     @admin.display(description="next check", ordering="next_check_at")
-    def next_check(self, feed: Feed) -> str:
+    def next_check_cell(self, feed: Feed) -> str:
         now = datetime.now(UTC)
         if feed.paused:
             return "–"
@@ -94,17 +94,17 @@ class FeedAdmin(FeedActions):
         return "due" if feed.next_check_at <= now or feed.flagged_at else humanize.format_ago(feed.next_check_at, now)
 
     @admin.display(description="fetched", ordering="fetched_at")
-    def last_good(self, feed: Feed) -> SafeString:
+    def fetched_cell(self, feed: Feed) -> SafeString:
         now = datetime.now(UTC)
         changed = f"changed {humanize.format_ago(feed.changed_at, now)}" if feed.changed_at else ""
         return format_html('{}<span class="quiet">{}</span>', humanize.format_ago(feed.fetched_at, now), changed)
 
     @admin.display(description="duration", ordering="expected_seconds")
-    def takes(self, feed: Feed) -> str:
+    def duration_cell(self, feed: Feed) -> str:
         return "–" if feed.expected_seconds is None else f"{feed.expected_seconds:.2f}\N{NO-BREAK SPACE}s"
 
     @admin.display(description="subscribers", ordering="subscriber_count")
-    def subscribers(self, feed: Feed) -> str:
+    def subscribers_cell(self, feed: Feed) -> str:
         return f"{feed.subscriber_count:,}"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Feed]:

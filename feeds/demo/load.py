@@ -1,6 +1,6 @@
 """Loads the demo's feeds: a list of well-known ones, imported as a user's own list is.
 
-If the machine has no way out, the front serves sample feeds at an address of their own (SAMPLES), labelled so.
+If the machine has no network, the front serves sample feeds at an address of their own (SAMPLES), labelled so.
 """
 
 import socket

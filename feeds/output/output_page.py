@@ -137,7 +137,7 @@ class FeedOrigin:
 
     `page` is the path of its page for people. Neither `id` nor `url` is the address that it is fetched from, which may
     hold secrets and may change: readers take entries for new ones if ids change. `secrets` are parts of that address,
-    which `said` does not contain.
+    which `head` does not contain.
     """
 
     id: str
@@ -145,14 +145,14 @@ class FeedOrigin:
     page: str
     title: str
     site: str
-    said: FeedHead
+    head: FeedHead
     secrets: tuple[str, ...] = ()
 
 
 def make_feed_head(origin: FeedOrigin) -> FeedHead:
     """Returns the head of one feed: its own, under the title and the id that it has here."""
-    link = origin.said.link or origin.site
-    return replace(origin.said, id=origin.id, title=origin.title, link=link, self_link=origin.url)
+    link = origin.head.link or origin.site
+    return replace(origin.head, id=origin.id, title=origin.title, link=link, self_link=origin.url)
 
 
 def identify_entry(entry: ParsedEntry, own_id: str) -> ParsedEntry:
@@ -163,5 +163,5 @@ def identify_entry(entry: ParsedEntry, own_id: str) -> ParsedEntry:
 
 def credit_entry(entry: ParsedEntry, origin: FeedOrigin) -> ParsedEntry:
     """Returns the entry for a page of several feeds: with its source, and with its feed's authors if it has none."""
-    authors = entry.authors or origin.said.authors or (Author(origin.title),)
+    authors = entry.authors or origin.head.authors or (Author(origin.title),)
     return replace(entry, authors=authors, source=entry.source or EntrySource(origin.title, origin.url, origin.site))

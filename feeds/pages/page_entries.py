@@ -192,7 +192,7 @@ def _make_origin(feed: Feed, addresses: Iterable[str]) -> FeedOrigin:
         page=asked.address,
         title=feed.shown_title,
         site=feed.shown_site,
-        said=readings.feed_from_json(feeds_addresses.leave_out_secrets(feed.said, secrets)),
+        head=readings.feed_from_json(feeds_addresses.leave_out_secrets(feed.said, secrets)),
         secrets=secrets,
     )
 

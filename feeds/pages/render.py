@@ -104,7 +104,7 @@ def _about_feed(feed: Feed, origin: FeedOrigin) -> dict[str, Any]:
     return {
         "is_alone": True,
         "title": origin.title,
-        "subtitle": origin.said.subtitle,
+        "subtitle": origin.head.subtitle,
         "site": origin.site,
         "is_sample": feed.is_sample,
         "categories": [_category_link(category) for category in feed.categories.all()],
@@ -226,8 +226,8 @@ def page_hubs(asked: PageQuery) -> tuple[str, ...]:
 def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selection) -> OutputPage:
     here, is_alone = page_entries.site_url(), isinstance(subject, Feed)
     by_feed = page_entries.find_origins(subject, selection.entries)
-    said = ((page_entries.load_entry(row, origin), origin) for row, origin in _with_origins(selection, by_feed))
-    entries = [read if is_alone else output_page.credit_entry(read, origin) for read, origin in said]
+    loaded = ((page_entries.load_entry(row, origin), origin) for row, origin in _with_origins(selection, by_feed))
+    entries = [read if is_alone else output_page.credit_entry(read, origin) for read, origin in loaded]
     return OutputPage(
         feed=_page_head(asked, subject, by_feed),
         entries=entries,

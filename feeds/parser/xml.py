@@ -156,15 +156,15 @@ def inner_html(element: etree._Element) -> str:
 
 def _atom_text(element: etree._Element, base: str | None) -> DraftText:
     """Reads a text construct of Atom 1.0 (RFC 4287, 3.1), or of 0.3, which has a `mode` and media types for types."""
-    said, mode = element.get("type", "").strip().lower(), element.get("mode", "").strip().lower()
-    if mode == "base64" or (said and not said.startswith("text") and _is_binary(said)):
-        return _decode_base64(element, said, base)
+    type_name, mode = element.get("type", "").strip().lower(), element.get("mode", "").strip().lower()
+    if mode == "base64" or (type_name and not type_name.startswith("text") and _is_binary(type_name)):
+        return _decode_base64(element, type_name, base)
     has_children = any(isinstance(child.tag, str) for child in element)
-    if has_children and (said in _XHTML_TYPES or said in _HTML_TYPES or not said or mode == "xml"):
+    if has_children and (type_name in _XHTML_TYPES or type_name in _HTML_TYPES or not type_name or mode == "xml"):
         return DraftText(inner_html(element), "html", base)
-    if said in _XHTML_TYPES and not has_children:
+    if type_name in _XHTML_TYPES and not has_children:
         return DraftText(html.escape(element.text or ""), "html", base)
-    kind: TextKind = "html" if said in _HTML_TYPES else "text"
+    kind: TextKind = "html" if type_name in _HTML_TYPES else "text"
     if kind == "html" and mode == "xml":  # text in a place for inline markup
         return DraftText(html.escape(element.text or ""), "html", base)
     return DraftText(element_text(element) if has_children else element.text or "", kind, base)
@@ -174,12 +174,12 @@ def _is_binary(media_type: str) -> bool:
     return "/" in media_type and not media_type.endswith(("+xml", "/xml")) and not media_type.startswith("text/")
 
 
-def _decode_base64(element: etree._Element, said: str, base: str | None) -> DraftText:
+def _decode_base64(element: etree._Element, type_name: str, base: str | None) -> DraftText:
     """Decodes Base64: text if its type says so, nothing otherwise."""
-    if not (said.startswith("text") or said in ("", *_HTML_TYPES, *_XHTML_TYPES)):
+    if not (type_name.startswith("text") or type_name in ("", *_HTML_TYPES, *_XHTML_TYPES)):
         return NO_TEXT
     try:
         value = base64.b64decode(re.sub(r"\s+", "", element.text or ""), validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError):
         return NO_TEXT
-    return DraftText(value, "html" if "html" in said else "text", base)
+    return DraftText(value, "html" if "html" in type_name else "text", base)

@@ -50,13 +50,13 @@ class PushOffer:
         return _digest(self.kind.value, self.server)
 
 
-def find_offer(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> PushOffer | None:
+def find_offer(head: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> PushOffer | None:
     """Finds the best offer of the feed at `url`; None without a usable one.
 
-    `said` has the fields of `documents.FeedHead`, `linked` the Link fields of its last answer: `hubs` and `self`.
+    `head` has the fields of `documents.FeedHead`, `linked` the Link fields of its last answer: `hubs` and `self`.
     """
-    cloud = _cloud_offer(said, url)
-    offers = [*_hub_offers(said, linked, url), *([cloud] if cloud else [])]
+    cloud = _cloud_offer(head, url)
+    offers = [*_hub_offers(head, linked, url), *([cloud] if cloud else [])]
     offers += _hub_offers({}, linked.get(PAGE_KEY, {}), url)
     found = [one for one in offers if max(len(one.server), len(one.topic)) <= MAX_OFFER_URL_CHARACTERS]
     passed_over = linked.get(PASSED_OVER_KEY, ())
@@ -69,16 +69,16 @@ def pass_over_server(linked: Mapping[str, Any], server: str) -> dict[str, Any]:
     return {**linked, PASSED_OVER_KEY: [*known, server][-MAX_PASSED_OVER:]}
 
 
-def _hub_offers(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> list[PushOffer]:
+def _hub_offers(head: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> list[PushOffer]:
     """Link fields go before the document."""
     links = LinkedHubs.from_json(linked)
-    found = websub.find_announced_hubs(links, said.get("hubs", ()), said.get("self_link", ""), url)
+    found = websub.find_announced_hubs(links, head.get("hubs", ()), head.get("self_link", ""), url)
     return [PushOffer(PushKind.WEBSUB, hub, found.topic) for hub in found.hubs] if found else []
 
 
-def _cloud_offer(said: Mapping[str, Any], url: str) -> PushOffer | None:
+def _cloud_offer(head: Mapping[str, Any], url: str) -> PushOffer | None:
     """<source:cloud> goes before <cloud>. A cloud knows the feed by what it calls itself, if that is at its host."""
-    feed = readings.feed_from_json(said)
+    feed = readings.feed_from_json(head)
     known_as = feed.self_link if feed.self_link and _host_of(feed.self_link) == _host_of(url) else url
     if feed.cloud_url:
         return PushOffer(PushKind.RSSCLOUD, feed.cloud_url, known_as)

@@ -143,10 +143,10 @@ def write_registration(offer: PushOffer, callback: str, way: int = 0) -> tuple[s
 
 def read_registration_answer(body: bytes, *, was_called: bool, ways: int = 1) -> PushAnswer:
     """Reads a cloud's answer of 2xx. `was_called`: the request was XML-RPC. `ways` is the number of ways."""
-    said = _read_xmlrpc_result(body) if was_called else _read_notify_result(body)
-    if said is None:
+    result = _read_xmlrpc_result(body) if was_called else _read_notify_result(body)
+    if result is None:
         return RequestMissed("its answer says neither success nor failure.")
-    success, why = said
+    success, why = result
     if success:
         return LeaseGranted(CLOUD_LEASE)
     return RequestRefused(f"{why[:MAX_REASON_CHARACTERS].rstrip('.')}." if why else "it gives no reason.", ways)

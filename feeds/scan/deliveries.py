@@ -138,10 +138,10 @@ def store_delivery(
         store.store_entries(feed, kept, reading, now, is_whole=False)
         news, changed = store.has_news(feed, reading), bool(reading.rows)
         reliance = push_trust.note_look(feed, received_at, has_news=news, has_changed=changed)
-        fields: dict[str, Any] = {**store.taken_up_fields(received_at), "is_pushed": reliance.is_relied_on}
+        fields: dict[str, Any] = {**store.build_handover_end_fields(received_at), "is_pushed": reliance.is_relied_on}
         fields["delivered"] = Greatest(F("delivered") - 1, Value(0))  # a waiting delivery may not be counted yet
         if feed.is_pushed and not reliance.is_relied_on:
-            fields |= push_trust.tightened_fields(now, random.random())
+            fields |= push_trust.build_tightening_fields(now, random.random())
         if not is_last:
             del fields["handed_over_at"]
         if reading.rows:

@@ -28,7 +28,7 @@ from ..schedule.state import trouble_of
 from .due import DueFeed
 
 MIN_POSTPONED, MAX_POSTPONED = timedelta(seconds=1), timedelta(hours=1)
-"""The time by which a feed is postponed whose host is left alone. People can have a host asked again before."""
+"""The time by which a feed is postponed whose host rests. People can have a host asked again before."""
 MAX_SCAN_DURATION = timedelta(minutes=5)
 BUSY_STATUS = 503
 """Failure records of this status say nothing of the server: no request was sent."""
@@ -40,7 +40,7 @@ class HandoverResult:
     """Number of feeds newly on their way; `again` counts those among them that had been lost."""
     again: int = 0
     postponed: list[int] = field(default_factory=list)
-    """Feeds that are fetched later: their host is left alone, or their last fetch failed."""
+    """Feeds that are fetched later: their host rests, or their last fetch failed."""
     ending: list[int] = field(default_factory=list)
     """Feeds whose last fetch has just been stored and is about to end: they can be handed over in a moment."""
     full: bool = False
@@ -111,7 +111,7 @@ def _note_outcome(result: HandoverResult, one: DueFeed, outcome: EnqueueOutcome,
 
 
 def postpone_feed(feed_id: int, wait: timedelta, now: datetime) -> None:
-    """Postpones a feed whose host is left alone. Raises DatabaseError."""
+    """Postpones a feed whose host rests. Raises DatabaseError."""
     reason = f"Its host is on hold for {humanize.format_span(wait)}: fetched after that."
     if wait > MAX_POSTPONED:
         reason += f" The hold may end sooner: checked again every {humanize.format_span(MAX_POSTPONED)}."

@@ -55,10 +55,10 @@ def tighten_polling(feeds: Collection[int], now: datetime) -> None:
     ids = sorted(feeds)
     for part in range(TIGHTENING_PARTS):
         rows = Feed.objects.filter(pk__in=ids[part::TIGHTENING_PARTS], is_pushed=True)
-        rows.update(**tightened_fields(now, (part + random.random()) / TIGHTENING_PARTS))
+        rows.update(**build_tightening_fields(now, (part + random.random()) / TIGHTENING_PARTS))
 
 
-def tightened_fields(now: datetime, luck: float) -> dict[str, Any]:
+def build_tightening_fields(now: datetime, luck: float) -> dict[str, Any]:
     """Fields of a feed that is polled again as if it had no hub. `luck`, from 0 to 1: how soon."""
     return {"is_pushed": False, "next_check_at": Least(F("next_check_at"), Value(now + TIGHTENED_WITHIN * luck))}
 
@@ -69,8 +69,8 @@ def tighten_untrusted(now: datetime) -> None:
     Raises DatabaseError.
     """
     verified = Subscription.objects.filter(feed=OuterRef("pk"), state=SubscriptionStatus.VERIFIED.value)
-    told = verified.filter(expires_at__gt=now, hub__trusted_since__isnull=False)
-    if lost := list(Feed.objects.filter(~Exists(told), is_pushed=True).values_list("pk", flat=True)):
+    trusted = verified.filter(expires_at__gt=now, hub__trusted_since__isnull=False)
+    if lost := list(Feed.objects.filter(~Exists(trusted), is_pushed=True).values_list("pk", flat=True)):
         tighten_polling(lost, now)
 
 

@@ -75,7 +75,7 @@ def _read_in_child(
     with io.BytesIO(body.data or b"") if body.path is None else body.path.open("rb") as file:
         answer = child.ask(question.to_json(), file, body.size, allowance)
     held = json.loads(answer.body)
-    if answer.said["is_feed"]:
+    if answer.values["is_feed"]:
         return FeedReading.from_json(held)
     announced = tuple(FeedAddress(**one) for one in held["announced"])
     return NoFeed(held["why"], announced, tuple(held["hubs"]), held["itself"])
@@ -83,7 +83,7 @@ def _read_in_child(
 
 def _answer_question(order: ChildMessage) -> ChildMessage:
     try:
-        found = readings.read_feed_body(order.body, BodyToRead.from_json(order.said))
+        found = readings.read_feed_body(order.body, BodyToRead.from_json(order.values))
         held = found.to_json() if isinstance(found, FeedReading) else asdict(found)
         return ChildMessage({"is_feed": isinstance(found, FeedReading)}, json.dumps(held).encode())
     except MemoryError:

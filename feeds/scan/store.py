@@ -61,7 +61,7 @@ def offer_fields(feed: Feed, outcome: Fetched | NotModified, reading: FeedReadin
     return {"linked": linked, "offer_digest": offer.digest if offer else ""}
 
 
-def said_fields(reading: FeedReading) -> dict[str, Any]:
+def build_reading_fields(reading: FeedReading) -> dict[str, Any]:
     site = str(reading.said.get("link", ""))
     return {
         "said": reading.said,
@@ -84,7 +84,7 @@ class StoreOutcome(Enum):
     STORED = "stored"
     OVERTAKEN = "a later fetch has been stored"
     AGAIN = "something was stored since the feed was read: compare anew"
-    GONE = "there is no such feed any more"
+    GONE = "the feed was deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _decide_next_check(feed: Feed, came: FetchResult, now: datetime, *, told_in_
 
 def _changes_output(feed: Feed, reading: FeedReading) -> bool:
     """True if anything in the output changes. The time at which the feed was built does not count."""
-    before, after = ({**said, "updated": None} for said in (feed.said, reading.said))
+    before, after = ({**values, "updated": None} for values in (feed.said, reading.said))
     return bool(reading.rows) or before != after or feed.fetched_at is None
 
 
@@ -231,7 +231,7 @@ def _store_feed(feed: Feed, came: FetchResult, decision: CheckDecision, now: dat
         "last_seconds": came.outcome.timing.seconds,
         "expected_seconds": due.expect_seconds(feed.url, came.outcome, came.began_at),
         "is_pushed": feed.is_pushed,
-        **taken_up_fields(came.began_at),
+        **build_handover_end_fields(came.began_at),
     }
     if not isinstance(came.outcome, FetchFailed) and not isinstance(came.finding, FeedUnreadable):
         # Deliveries from before the request need not be waited for.
@@ -239,7 +239,7 @@ def _store_feed(feed: Feed, came: FetchResult, decision: CheckDecision, now: dat
         fields |= {"fetched_at": now, "delivered": delivered, **validator_fields(feed, came.outcome)}
         fields |= offer_fields(feed, came.outcome, came.reading)
     if came.reading is not None:
-        fields |= said_fields(came.reading)
+        fields |= build_reading_fields(came.reading)
     if is_changed:
         fields |= {"changed_at": now, "version": feed_rows.next_version(now)}
     Feed.objects.filter(pk=feed.pk).update(**fields)
@@ -258,7 +258,7 @@ def _follow_redirect(feed: Feed, url: str, decision: CheckDecision, now: datetim
     Feed.objects.filter(pk=feed.pk).update(reason=reason, moving=feed.moving)
 
 
-def taken_up_fields(began_at: datetime) -> dict[str, Any]:
+def build_handover_end_fields(began_at: datetime) -> dict[str, Any]:
     """Fields that end the handover of a fetch that began then. Earlier flags are cleared."""
     flagged = Case(When(flagged_at__gt=began_at, then=F("flagged_at")), default=None)
     return {"fetch_began_at": began_at, "handed_over_at": None, "flagged_at": flagged}
@@ -338,10 +338,10 @@ def _began_at(timing: OutcomeTiming, now: datetime) -> datetime:
     return min(began_at, now)
 
 
-def _publisher_hints(said: Mapping[str, Any]) -> PublisherHints:
-    minutes = said.get("ttl_minutes")
+def _publisher_hints(head: Mapping[str, Any]) -> PublisherHints:
+    minutes = head.get("ttl_minutes")
     return PublisherHints(
         ttl=timedelta(minutes=minutes) if minutes else None,
-        skip_hours=frozenset(said.get("skip_hours", ())),
-        skip_days=frozenset(said.get("skip_days", ())),
+        skip_hours=frozenset(head.get("skip_hours", ())),
+        skip_days=frozenset(head.get("skip_days", ())),
     )

@@ -195,7 +195,7 @@ def decide_next_check(
 ) -> CheckDecision:
     """Decides by the finding. `published` has the times of the last entries, with those just found.
 
-    The next check is always in the future, and within a week, unless a server asks to be left alone for longer, or
+    The next check is always in the future, and within a week, unless a server asks for a longer rest, or
     not to be fetched at that hour or day.
     """
     match finding:
@@ -208,8 +208,8 @@ def decide_next_check(
             hints = replace(asks, fresh=_fresh_for(head))
             return _decide_after_answer(feed_state, hints, head.moved_to if is_same else None, published, circumstances)
         case FeedUnchanged(head):
-            said = _fresh_for(head)
-            hints = feed_state.hints if said is None else replace(feed_state.hints, fresh=said)
+            fresh = _fresh_for(head)
+            hints = feed_state.hints if fresh is None else replace(feed_state.hints, fresh=fresh)
             return _decide_after_answer(feed_state, hints, head.moved_to, published, circumstances)
 
 

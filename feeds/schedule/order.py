@@ -27,7 +27,7 @@ class GapFrom(Enum):
     """The moment from which the gap between two fetches of one host is measured."""
 
     START = "start"
-    """The start of the previous one, as in the domain queues."""
+    """The start of the previous one, as in the frontier."""
     END = "end"
     """Its end: never two at once."""
 
@@ -126,7 +126,7 @@ class FetchOrder(Enum):
     """
 
     LONGEST_CHAIN = "longest chain first"
-    """The host that will be busy longest, as in the domain queues."""
+    """The host that will be busy longest, as in the frontier."""
     SHORTEST = "shortest first"
     GIVEN = "as given"
 
@@ -223,7 +223,7 @@ class ReadyHosts:
     def _key(self, host: HostLine) -> float:
         match self.order:
             case FetchOrder.LONGEST_CHAIN:
-                # By the domain queues' rule: they learn how many may be in flight, and count on one.
+                # By the frontier's rule: it learns how many may be in flight, and counts on one.
                 return -(host.seconds + len(host.line) * self.limits.gap_seconds)
             case FetchOrder.SHORTEST:
                 return host.line[0].seconds

@@ -55,7 +55,7 @@ PAUSE_LADDERS: Mapping[Trouble, PauseLadder] = {
     Trouble.DENIED: PauseLadder(timedelta(hours=2), _WEEK),
     **dict.fromkeys((Trouble.TOO_BIG, Trouble.FORBIDDEN), PauseLadder(timedelta(hours=6), _WEEK)),
     **dict.fromkeys((Trouble.GONE, Trouble.EXPIRED), PauseLadder(timedelta(days=1), _WEEK)),
-    # The domain queues keep to the limit meanwhile, for all of its feeds.
+    # The frontier keeps to the limit meanwhile, for all of its feeds.
     Trouble.THROTTLED: PauseLadder(timedelta(minutes=30), timedelta(days=1)),
     **dict.fromkeys((Trouble.POSTPONED, Trouble.OURS), PauseLadder(timedelta(minutes=5), timedelta(hours=6))),
 }
@@ -93,7 +93,7 @@ class FeedStatus(Enum):
     ACTIVE = "active"
     FAILING = "failing"
     THROTTLED = "throttled"
-    """The server asks to be left alone for a while. No failure of the feed."""
+    """The server asks for a rest. No failure of the feed."""
     GONE = "gone"
     """The server says that it is gone for good (410). Still tried, every week at the least."""
 

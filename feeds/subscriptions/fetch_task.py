@@ -104,11 +104,11 @@ def read_hub_answer(subscription: Subscription, outcome: Fetched | NotModified |
         case Fetched():
             return VerificationAwaited(VERIFIED_WITHIN)
         case FetchFailed(_, detail, status=status):
-            said = f"{detail.rstrip('.')}."
+            text = f"{detail.rstrip('.')}."
             if status is not None and 400 <= status < 500 and status not in _TEMPORARY_STATUSES:
-                return RequestRefused(said)
+                return RequestRefused(text)
             # A hub that was too slow, was cut off, or answered at too great length may have taken the request.
-            return RequestMissed(said, is_open=status is None or status < 300)
+            return RequestMissed(text, is_open=status is None or status < 300)
     return RequestMissed("it answered 304.")
 
 

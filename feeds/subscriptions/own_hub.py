@@ -163,7 +163,7 @@ def unannounced_paths(row: str, paths: Sequence[str], version: int) -> list[str]
     """The paths that are not yet announced in that version. Raises StoreUnavailable."""
     with locks.open_state() as client:
         versions = client.hmget(_paths_key(row), list(paths))
-    return [path for path, told in zip(paths, versions, strict=True) if told is None or int(told) < version]
+    return [path for path, known in zip(paths, versions, strict=True) if known is None or int(known) < version]
 
 
 def note_announced_paths(row: str, paths: Collection[str], version: int) -> None:

@@ -219,8 +219,8 @@ def deny_subscription(token: str, topic: str, reason: str, now: datetime) -> boo
         after = leases.mark_ended(subscription_state(row), now, "The hub does not know it.")
     else:
         before = replace(subscription_state(row), state=SubscriptionStatus.WANTED, expires_at=None)
-        said = f"{reason.rstrip('.')}." if reason else "the hub does not say why."
-        after = leases.apply_answer(before, RequestRefused(said), now, random.random(), renewal_rules())
+        text = f"{reason.rstrip('.')}." if reason else "the hub does not say why."
+        after = leases.apply_answer(before, RequestRefused(text), now, random.random(), renewal_rules())
     if not unchanged_rows(row).update(**state_fields(after)):
         return True  # the hub has called meanwhile, and that counts
     if row.feed_id is not None:

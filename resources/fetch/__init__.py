@@ -1,4 +1,4 @@
-"""Fetches URLs from other servers, politely: the frontier's domain queues, the guarded HTTP client, the fetchers.
+"""Fetches URLs from other servers, politely: the frontier, the guarded HTTP client, the fetchers.
 
 Public: `conf`, `dispatch` (publish; claim_and_enqueue for passes over rows), `host_settings` (headers, passwords and
 limits of hosts), `models`, `timings`, `checks`.

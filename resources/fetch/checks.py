@@ -25,7 +25,7 @@ _CONTACT = re.compile(r"[!-'*-~]{0,200}", re.ASCII)
 def check_fetching(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
     """Checks FETCH_*: names can be parsed and imported, and times fit together."""
     found = (*_unreadable(), *_contradictory(), *_missing())
-    return [Error(said, id=f"fetching.{number}") for number, said in found]
+    return [Error(text, id=f"fetching.{number}") for number, text in found]
 
 
 def _unreadable() -> Iterator[tuple[str, str]]:

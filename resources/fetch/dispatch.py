@@ -75,7 +75,7 @@ class WorkInHand:
 
 @dataclass(frozen=True, slots=True)
 class OriginBusy:
-    """The frontier takes no job for the domain: its backlog is full, or it is left alone."""
+    """The frontier takes no job for the domain: its backlog is full, or it rests."""
 
     wait_seconds: float
 
@@ -133,8 +133,8 @@ def _enqueue_claimed(
 def _publishing_token(each: QueuedWork, state: ClaimState) -> int | None:
     """Returns the token to publish the work with; None if it is not published.
 
-    Work that this call promoted to another lane is published again, which moves its job up. If its domain is left
-    alone, the claim stays as it was, for those who wait for it.
+    Work that this call promoted to another lane is published again, which moves its job up. If its domain
+    rests, the claim stays as it was, for its waiting clients.
     """
     if isinstance(state, ClaimBegun | ClaimPromoted) or (isinstance(state, ClaimTaken) and each.moves_up):
         return state.token
@@ -146,8 +146,8 @@ def _read_enqueued(reply: JobEnqueued | JobJoined | BacklogFull | None, state: C
         return UrlRefused()
     if isinstance(reply, BacklogFull):
         return OriginBusy(reply.wait_seconds)
-    if _is_left_alone(reply):
-        return OriginBusy(reply.closed_seconds)
+    if _is_resting(reply):
+        return OriginBusy(reply.rest_seconds)
     return (WorkEnqueued if isinstance(state, ClaimBegun) else WorkInHand)(reply.wait_seconds)
 
 
@@ -171,17 +171,17 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
     """Enqueues the URL that is the first of the arguments, on behalf of the work. Raises QueueUnavailable.
 
     All work for one URL shares one job. The same work published again, swept or promoted, changes its token
-    and its place in line and adds nothing. A URL of a domain that is left alone for longer than
-    clients wait is not taken.
+    and its place in line and adds nothing. A URL of a domain that rests for longer than clients
+    wait is not taken.
     """
     try:
         job = _build_job(TaskCall(task, work_key, token, tuple(arguments)), lane)
         found = stores.run_steps(queue.enqueue_job(job))
         if isinstance(found, BacklogFull):
             raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)
-        if _is_left_alone(found):
+        if _is_resting(found):
             stores.run_steps(queue.withdraw_waiter(job.key, job.waiter.id))
-            raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.closed_seconds)
+            raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.rest_seconds)
     except StoreUnavailable as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
     except ValueError as error:  # its text has the URL, which may hold secrets: this is logged
@@ -191,18 +191,18 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
 def enqueue_jobs(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued | JobJoined | BacklogFull | None]:
     """Enqueues the jobs in one trip; returns the frontier's replies, None for None.
 
-    Jobs of a domain that is left alone are withdrawn again. Raises StoreUnavailable.
+    Jobs of a resting domain are withdrawn again. Raises StoreUnavailable.
     """
     replies = iter(stores.run_together([queue.enqueue_job(job) for job in jobs if job]))
     found = [next(replies) if job else None for job in jobs]
-    closed = [job for job, one in zip(jobs, found, strict=True) if job and one and _is_left_alone(one)]
-    stores.run_together([queue.withdraw_waiter(job.key, job.waiter.id) for job in closed])
+    resting = [job for job, one in zip(jobs, found, strict=True) if job and one and _is_resting(one)]
+    stores.run_together([queue.withdraw_waiter(job.key, job.waiter.id) for job in resting])
     return found
 
 
-def _is_left_alone(found: JobEnqueued | JobJoined | BacklogFull) -> bool:
-    """Tells whether the domain gets no request for longer than clients wait. False if a fetcher has the job."""
-    if isinstance(found, BacklogFull) or found.closed_seconds <= conf().DEFAULT_RETRY_TIMEOUT:
+def _is_resting(found: JobEnqueued | JobJoined | BacklogFull) -> bool:
+    """True if the domain rests for longer than clients wait. False if a fetcher has the job."""
+    if isinstance(found, BacklogFull) or found.rest_seconds <= conf().DEFAULT_RETRY_TIMEOUT:
         return False
     return isinstance(found, JobEnqueued) or found.state in {"queued", "later"}
 

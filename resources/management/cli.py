@@ -23,8 +23,8 @@ def fail_clearly(after: str = "Nothing was changed.") -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise CommandError(f"Stopped. {after}", returncode=INTERRUPTED_EXIT_CODE) from error
     except ValidationError as error:
-        said = (f"{name}: {' '.join(messages)}" for name, messages in error.message_dict.items())
-        raise CommandError(f"{' '.join(said)} {after}") from error
+        texts = (f"{name}: {' '.join(messages)}" for name, messages in error.message_dict.items())
+        raise CommandError(f"{' '.join(texts)} {after}") from error
     except UnicodeEncodeError as error:
         raise CommandError(f"An argument is not UTF-8 text: {error.object!a:.80}. {after}") from error
     except DatabaseError as error:

@@ -18,7 +18,7 @@ from .errors import RulesError
 
 def check_rules(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
     """Checks that MIRROR_TRACKING, MIRROR_SHARDS and MIRROR_RULES_FILE can be read."""
-    return [Error(said, id=f"mirroring.{number}") for number, said in _rule_problems()]
+    return [Error(text, id=f"mirroring.{number}") for number, text in _rule_problems()]
 
 
 def _rule_problems() -> Iterator[tuple[str, str]]:

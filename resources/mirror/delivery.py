@@ -207,8 +207,8 @@ def wait_for_upload(
 
 def _hand_to_nginx(address: str, known: Mapping[str, str]) -> HttpResponse:
     """Hands over to nginx. Leaves out or renames fields that nginx sets by itself."""
-    told = {name: value for name, value in known.items() if name not in {"Cache-Control", "Accept-Ranges"}}
-    return HttpResponse(headers={**told, CACHE_CONTROL_FIELD: known["Cache-Control"], "X-Accel-Redirect": address})
+    fields = {name: value for name, value in known.items() if name not in {"Cache-Control", "Accept-Ranges"}}
+    return HttpResponse(headers={**fields, CACHE_CONTROL_FIELD: known["Cache-Control"], "X-Accel-Redirect": address})
 
 
 def _requested_range(request: HttpRequest, blob: Blob, known: Mapping[str, str]) -> ByteRange | None:

@@ -78,7 +78,7 @@ class Blob(models.Model):
 
 
 class Resource(models.Model):
-    """The row of a URL. The key is the digest of its canonical form; `url` is the reported form, which is fetched."""
+    """The row of a URL. The key is the digest of its canonical URL; `url` is the reported form, which is fetched."""
 
     url_digest = models.CharField(max_length=DIGEST_CHARACTERS, primary_key=True)
     url = models.TextField("URL", validators=[MaxLengthValidator(MAX_URL_CHARACTERS)])

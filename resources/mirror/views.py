@@ -18,7 +18,7 @@ from .canonical.urls import candidate_digests, find_surest_digest
 from .delivery import deliver_blob
 from .errors import ForgedError, MirrorError, ThumbnailError
 from .file_headers import BY_DIGEST, BY_URL, SAFE_HEADERS
-from .ingest.work import mirror_work, url_content_key
+from .ingest.wanted_urls import mirror_work, url_content_key
 from .media.thumbnails import Thumbnail, check_thumbnail_size
 from .models import Blob, UrlState
 from .storage.uploads import OnOtherMachine, locate_blob

@@ -1,4 +1,4 @@
-"""A piece of prewarming: the rule for doing it, its benefit, its cost, and advice on the zooms of a layer.
+"""A piece of pre-warming: the rule for doing it, its benefit, its cost, and advice on the zooms of a layer.
 
 The benefit is the popularity of the contents × the probability that a request meets them cold or stale ÷ the cost.
 The model takes requests to come at random (a Poisson process) at the rate of their popularity. The first request

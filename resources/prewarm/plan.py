@@ -157,7 +157,7 @@ class PrewarmPlan:
             return layers.layers_snapshot()
         found = {slug: layers.layer_snapshot(slug) for slug in self.slugs}
         if missing := [slug for slug, layer in found.items() if layer is None]:
-            raise UnknownLayerError(f"There is no layer {', '.join(missing)} that is switched on and has data.")
+            raise UnknownLayerError(f"There is no layer {', '.join(missing)} that is enabled and has data.")
         return [layer for layer in found.values() if layer]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A run of prewarming: looks at pieces in their order, and has those prepared whose contents are not fresh.
+"""A run of pre-warming: looks at pieces in their order, and has those prepared whose contents are not fresh.
 
 It claims each piece by the protocol, hands it over, and waits until its claim has ended. So no other run and no
 client's request prepares the same content at a time. Prepares nothing itself: the workers of the slowest lane do.
@@ -144,7 +144,7 @@ class PieceClaims:
 
     async def _execute(self, call: ScriptCall) -> Reply:
         """Makes one call, again while `state` is away. Raises StoreUnavailable."""
-        [reply] = await self.patiently(lambda: [_single_call(call)])
+        [reply] = await self.patiently(lambda: [stores.make_single_step(call)])
         return reply
 
     def _question(self, work: Work, seen: WantedContent) -> stores.Steps[LookResult]:
@@ -179,11 +179,6 @@ class PieceClaims:
                     return PieceFailure("It was skipped.")
                 case _:
                     return None
-
-
-def _single_call(call: ScriptCall) -> stores.Steps[Reply]:
-    reply = yield call
-    return reply
 
 
 YIELD_SECONDS = 0.05
@@ -306,7 +301,7 @@ class PrewarmRun:
     async def _fail(self, piece: Piece, failure: PieceFailure) -> None:
         if await asyncio.to_thread(run_then_disconnect, partial(tile_pieces.piece_exists, piece)):
             self.tally.fail(piece.work.key, failure.why)
-        else:  # its layer was switched off or deleted after its turn had come
+        else:  # its layer was disabled or deleted after its turn had come
             self.tally.count("gone")
         self._settled(0)
 

@@ -75,7 +75,7 @@ def popular_pieces(most: int, coverages: Mapping[str, TileCoverage]) -> list[Pie
 
 
 def piece_exists(piece: Piece) -> bool:
-    """True if the piece's layer is switched on and has such tiles, and for every piece that is no layer's."""
+    """True if the piece's layer is enabled and has such tiles, and for every piece that is no layer's."""
     layer = layers.layer_snapshot(piece.group) if piece.zoom >= 0 else None
     return piece.zoom < 0 or (layer is not None and layer.has_zoom(piece.zoom))
 
@@ -111,8 +111,8 @@ def _present_side(slug: str, zoom: int, variant: TileVariant) -> int:
 def _piece_tiles(layer: LayerView, tile: Tile) -> list[Tile]:
     if layer.upstream:
         return [tile]
-    block = Metatile.around(tile, layer.metatile_side(tile.z, tile.scale))
-    return block.tiles(layer.bounds, layer.padding)
+    metatile = Metatile.around(tile, layer.metatile_side(tile.z, tile.scale))
+    return metatile.tiles(layer.bounds, layer.padding)
 
 
 def _find_covered_tile(content_key: str, coverages: Mapping[str, TileCoverage]) -> tuple[LayerView, Tile] | None:

@@ -14,7 +14,7 @@ class NoSpeedsError(SpeedsError):
 
 
 class UnknownLayerError(LayerError):
-    """The layer does not exist or is switched off."""
+    """The layer does not exist or is disabled."""
 
 
 class SupersededError(SpeedsError):

@@ -54,8 +54,8 @@ def map_facts(
     yield LayerFact("Zooms", str(min_zoom) if min_zoom == max_zoom else f"{min_zoom} to {max_zoom}")
     crossing = "across the antimeridian" if bounds.crosses_antimeridian else ""
     yield LayerFact("Bounds", ", ".join(map(format_degrees, bounds.as_list())), crossing or "west, south, east, north")
-    if blocks := describe_metatiles(metatile_sides):
-        yield LayerFact("Metatiles", blocks, "painted at once")
+    if sides := describe_metatiles(metatile_sides):
+        yield LayerFact("Metatiles", sides, "painted at once")
 
 
 def freshness_facts(

@@ -109,11 +109,11 @@ def measure_sides(
     for densest in densest_tiles(positions, zooms):
         tile = Tile("measured", densest.zoom, densest.x, densest.y)
         around = [Metatile.around(tile, side) for side in METATILE_SIDES]
-        blocks = [block.tiles(bounds, padding) or [tile] for block in around]
-        if densest.share > ALONE_SHARE or len(blocks[-1]) == 1:
+        shown = [metatile.tiles(bounds, padding) or [tile] for metatile in around]
+        if densest.share > ALONE_SHARE or len(shown[-1]) == 1:
             sides[tile.z] = 1
             continue
-        costs = dict(_measure_costs(scene, blocks, bound_seconds, clock, ends))
+        costs = dict(_measure_costs(scene, shown, bound_seconds, clock, ends))
         sides[tile.z] = choose_side(costs, bound_seconds)
         if costs[1].seconds <= CHEAP_TILE_SECONDS and _cost_decided(sides[tile.z], costs):
             break
@@ -134,17 +134,17 @@ def _safe_side(side: int, seconds: float, bound_seconds: float) -> int:
 
 
 def _measure_costs(
-    scene: AnyScene, blocks: Sequence[Sequence[Tile]], bound_seconds: float, clock: Clock, ends: float
+    scene: AnyScene, shown: Sequence[Sequence[Tile]], bound_seconds: float, clock: Clock, ends: float
 ) -> Iterator[tuple[int, MetatileCost]]:
     """Yields the costs of ever larger metatiles while they may still be chosen and there is time until `ends`."""
-    tile = blocks[0][0]
+    tile = shown[0][0]
     painter.paint_tile(scene, tile)  # thinning happens once per zoom: it is no cost of the metatile
     began = clock()
     painter.paint_tile(scene, tile)
     costs = {1: MetatileCost(clock() - began, 1)}
     encoding_seconds = max(0.0, costs[1].seconds - _drawing_cost(scene, [tile], clock).seconds)
     yield 1, costs[1]
-    for (before, side), tiles in zip(pairwise(METATILE_SIDES), blocks[1:], strict=True):
+    for (before, side), tiles in zip(pairwise(METATILE_SIDES), shown[1:], strict=True):
         if choose_side(costs, bound_seconds) != before or clock() >= ends:
             return
         costs[side] = _with_encoding(_drawing_cost(scene, tiles, clock), encoding_seconds)

@@ -276,7 +276,7 @@ def delete_layers(layers: Iterable[Layer]) -> None:
 
 
 def find_layer(slug: str) -> Layer:
-    """Finds the layer, switched off or not. Raises UnknownLayerError."""
+    """Finds the layer, enabled or not. Raises UnknownLayerError."""
     layer = Layer.objects.filter(slug=slug).first()
     if layer is None:
         raise UnknownLayerError(f"There is no layer “{slug}”.")

@@ -97,10 +97,10 @@ def _find_unchanged(layer: Layer) -> Layer:
 
 
 def describe_update(update: SpeedsUpdate) -> str:
-    said = speeds.describe_report(update.report)
+    report = speeds.describe_report(update.report)
     if not update.changed:
-        return f"{said} Nothing changed: the speeds are as they were."
-    return f"{said} Changed segments: {update.changed:,}."
+        return f"{report} Nothing changed: the speeds are as they were."
+    return f"{report} Changed segments: {update.changed:,}."
 
 
 def read_upload(path: Path, form: SpeedsFormat, geometry: bytes) -> SpeedsPatch:

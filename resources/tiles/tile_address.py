@@ -138,7 +138,7 @@ def read_metatile_sides(kept: Mapping[str, object]) -> dict[int, int]:
     return {int(zoom): int(side) for zoom, side in kept.items() if zoom.isdecimal() and side in METATILE_SIDES}
 
 
-def asked_tile(address: str) -> Asked | None:
+def parse_requested_tile(address: str) -> Asked | None:
     """Returns the tile's content key, grouped by its layer; None for addresses of no tile."""
     wanted = Tile.parse(address.removeprefix(TILES_PATH))
     return None if wanted is None else Asked(TILE_KIND, wanted.layer, wanted.content_key, part=str(wanted.z))

@@ -75,11 +75,11 @@ def _describe_layer_changes(layer: LayerView, now: float) -> dict[str, Any]:
         layer.data_version, int((now - FEED_SECONDS) * 1_000_000), *(each.version for each in layer.expirations)
     )
     versions = [version for version in layer.marks.versions() if version > since]
-    told = versions[:: min(-1, len(versions) // -MAX_FEED_CHANGES)][::-1]
-    most = MAX_FEED_TILES // max(1, len(told))
+    listed = versions[:: min(-1, len(versions) // -MAX_FEED_CHANGES)][::-1]
+    most = MAX_FEED_TILES // max(1, len(listed))
     changes = [
         _describe_change(last, layer.marks.between(after, last).at_most(most))
-        for after, last in pairwise([since, *told])
+        for after, last in pairwise([since, *listed])
     ]
     return {"version": layer.version, "since": since, "changes": changes}
 
@@ -145,7 +145,7 @@ def serve_changes(request: HttpRequest) -> HttpResponse:
 def _serve_json(request: HttpRequest, response: JsonResponse, caching: str) -> HttpResponse:
     """Serves JSON made for this request, to pages of any site."""
     set_response_etag(response)
-    said = {**headers.CORS_HEADERS, "Cache-Control": caching, "Cache-Status": "Tarry; fwd=bypass"}
-    for name, value in said.items():
+    fields = {**headers.CORS_HEADERS, "Cache-Control": caching, "Cache-Status": "Tarry; fwd=bypass"}
+    for name, value in fields.items():
         response[name] = value
     return responses.conditional_response(request, response, None)

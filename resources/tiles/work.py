@@ -45,14 +45,14 @@ def tile_work(layer: LayerView, wanted: Tile) -> Work:
 
 def paint_work(layer: LayerView, wanted: Tile) -> Work:
     """Returns the work of painting a tile's metatile from the layer's present data; all its tiles share it."""
-    block = Metatile.around(wanted, layer.metatile_side(wanted.z, wanted.scale))
+    piece = Metatile.around(wanted, layer.metatile_side(wanted.z, wanted.scale))
     return Work(
-        key=block.work_key(layer.version_for(block.z, block.x, block.y, side=block.side)),
-        kind=block.kind,
+        key=piece.work_key(layer.version_for(piece.z, piece.x, piece.y, side=piece.side)),
+        kind=piece.kind,
         lane="paint.now",
         refresh_lane="paint.refresh",
         task="resources.paint_block",
-        arguments=(block.layer, block.z, block.x, block.y, block.side, block.scale, block.format),
+        arguments=(piece.layer, piece.z, piece.x, piece.y, piece.side, piece.scale, piece.format),
     )
 
 
@@ -103,16 +103,16 @@ def empty_tile(wanted: Tile) -> bytes:
     return painter.encode_empty_tile(wanted.scale, wanted.format)
 
 
-def paint_metatile(block: Metatile) -> Mapping[str, contents.Prepared]:
+def paint_metatile(metatile: Metatile) -> Mapping[str, contents.Prepared]:
     """Paints a metatile from the layer's newest data. Returns its tiles by content key; does not store them.
 
     Leaves out tiles outside the layer's bounds: main knows without a look that they are empty.
     """
     try:
-        layer, scene = load_scene(block.layer)
+        layer, scene = load_scene(metatile.layer)
     except UnknownLayerError as error:
         raise errors.PreparationError("The layer no longer exists.", status=404) from error
-    painted = painter.paint_tiles(scene, block.tiles(layer.bounds, layer.padding))
+    painted = painter.paint_tiles(scene, metatile.tiles(layer.bounds, layer.padding))
     return {
         tile.content_key: contents.Prepared(
             body=body,

@@ -15,11 +15,11 @@ from .table import bad_ends, table
 from .world import HOSTS, NAMED, SETTINGS, running
 
 COLDS = 700
-"""Files of each origin, each of which is asked for once: ten minutes of them, and a flood."""
+"""Files of each origin, each requested once: enough for ten minutes and a flood."""
 SECONDS = 600
-"""For all of it. Faults are begun as long as there is time to recover, to settle and to judge."""
+"""The limit for the run. A fault begins only with time left to recover, to settle and to judge."""
 ENDING_SECONDS = 10
-"""For what is ended without being asked, when the time is up."""
+"""The time for the processes to end after the limit."""
 JUDGING_SECONDS = invariants.SETTLED_SECONDS + 20
 AFTERWARDS_SECONDS = steady.LEAVING_SECONDS + prewarm_run.STOPPED_SECONDS + JUDGING_SECONDS + ENDING_SECONDS
 

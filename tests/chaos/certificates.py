@@ -16,7 +16,7 @@ DAY = timedelta(days=1)
 
 @dataclass(slots=True)
 class Certificates:
-    """Both are in this folder. `context` is a server's, which can be given the other one while it serves."""
+    """A valid and an expired certificate in a folder. A server's `context` can change between them while it serves."""
 
     folder: Path
     address: str

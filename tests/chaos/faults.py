@@ -1,4 +1,4 @@
-"""The faults, one after the other, each with its begin and its end. All of them are made from outside the site."""
+"""Faults of processes, each with its begin and its end, made from outside the site."""
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -15,22 +15,22 @@ from .world import World
 
 PAUSE_SECONDS = 5
 BACK_SECONDS = 10
-"""So soon after the recovery whatever was killed is there again."""
+"""The limit for the return of a killed process after the recovery."""
 
 Seen: TypeAlias = Callable[[], str]
-"""Says what a fault has done, once the site has recovered. Raises AssertionError when it has done nothing."""
+"""Describes the effect of a fault, after the recovery. Raises AssertionError when there is none."""
 
 Members: TypeAlias = Callable[[Stack], list[psutil.Process]]
-"""The processes that do the same work at the moment, of which one is killed."""
+"""The running processes of one kind, of which one is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A fault of so many seconds. `holding` begins it, and ends it on leaving.
 
-    `breaks_connections` when clients may lose their connections by it, and no retry can spare them.
-    `ages_tickets` when the tickets of clients that are being redirected are too old by it, or not issued yet.
-    `lacks` says what a machine lacks to make it, if it lacks anything.
+    `breaks_connections`: clients may lose their connections by it, and no retry can spare them.
+    `ages_tickets`: it makes the tickets of redirected clients too old, or issued in the future.
+    `lacks`: the missing part without which the machine cannot make it.
     """
 
     name: str
@@ -47,11 +47,11 @@ CHILDREN = {
     "retry worker": ("retry", "retry.asgi"),
     "paint child": ("paint-now", "paint.now"),
 }
-"""Whose child each is, and what its command line has in it: nginx has children that serve nobody."""
+"""The parent of each child, and a part of its command line: some children of nginx serve no client."""
 
 
 def kills() -> list[Fault]:
-    """SIGKILL of each process, and of one child of those that have them."""
+    """SIGKILL of each process, and of one child of each parent."""
     of_children = {what: (name, partial(children, name, title)) for what, (name, title) in CHILDREN.items()}
     of_processes = {name: (name, partial(process, name)) for name in PROCESSES}
     return [
@@ -92,7 +92,7 @@ def _killed(members: Members, world: World) -> Iterator[Seen]:
 
 
 def _replaced(before: Sequence[psutil.Process], members: Members, stack: Stack) -> str:
-    """Waits until the last of them is gone, and there are as many as before."""
+    """Waits until the killed process is gone, and there are as many as before."""
     killed = before[-1]
     assert not wait_until_ended([killed], BACK_SECONDS), f"{killed.pid} lives"
     found: list[psutil.Process] = []
@@ -118,7 +118,7 @@ def paused(name: str, world: World) -> Iterator[Seen]:
 
 
 def _at_a_stand(members: Sequence[psutil.Process]) -> list[str]:
-    """The stopped ones of them; none while one still runs."""
+    """The stopped members; none while one still runs."""
     states = {member.pid: _state(member) for member in members}
     stopped = [str(pid) for pid, state in states.items() if state == psutil.STATUS_STOPPED]
     ended = [pid for pid, state in states.items() if state in ("", psutil.STATUS_ZOMBIE)]

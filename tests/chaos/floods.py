@@ -12,7 +12,7 @@ from .faults import Fault, Seen
 from .world import World
 
 MANY, LEAST_TIMES = 10, 8
-"""What is asked for, and what has to come of it: clients that cannot keep up show nothing."""
+"""The multiple of the load to send, and the least that must be sent: clients that cannot keep up prove nothing."""
 SLOW_READERS, BYTES_A_SECOND = 50, 1000
 VANISHING = 300
 LEAST_PART = 0.8
@@ -47,7 +47,7 @@ def _times_the_load(times: Sequence[float]) -> str:
 
 @contextmanager
 def _read_slowly(world: World) -> Iterator[Seen]:
-    """They take a large file, a few bytes at a time, and never get to its end."""
+    """Clients that take a large file a few bytes at a time, and never reach its end."""
     over = Event()
     sips: list[list[bytes]] = [[] for _ in range(SLOW_READERS)]
     with ExitStack() as stack:

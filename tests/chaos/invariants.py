@@ -1,4 +1,4 @@
-"""The invariants afterwards, judged from outside: by the answers, by the origins' log, by leftovers."""
+"""The invariants after a run, judged from outside: by the answers, the origins' log and the leftovers."""
 
 import json
 import time
@@ -17,10 +17,10 @@ from .steady import End, Record
 from .world import FEEDS, World, served
 
 LEAVING_SECONDS = 5
-"""In that time it is known that nobody waits any more. Who waited would have been sent on later than so."""
+"""Seconds after which no client waits."""
 SETTLED_SECONDS = 90
 FORGETTING, FORGOTTEN_SECONDS = "FLUSHALL of state", 150
-"""Files that were handed over are looked at again after two minutes (`mirror.ingest.feeder.IN_HAND_SECONDS`)."""
+"""The feeder checks handed-over URLs again after two minutes (`mirror.ingest.feeder.IN_HAND_SECONDS`)."""
 MOST_SHOWN = 5
 KEPT = """
 import json
@@ -39,7 +39,7 @@ print(json.dumps({
 
 
 def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
-    """All violations, in words. The client has left by then; work under way has some time to end."""
+    """All violations, in words. Call it after the client has left; running work gets some time to end."""
     deadline = settled_by(time.monotonic(), suffered)
     return [
         *of_waiting(world.stack),
@@ -55,7 +55,7 @@ def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
 
 
 def settled_by(now: float, suffered: Sequence[Suffered]) -> float:
-    """The time when all work under way must have ended, also work that `state` has forgotten."""
+    """The time by which all running work must end, also work that `state` has forgotten."""
     forgotten = [one.ended for one in suffered if one.fault.name == FORGETTING and not one.skipped]
     return max([now + SETTLED_SECONDS, *(at + FORGOTTEN_SECONDS for at in forgotten)])
 
@@ -105,7 +105,7 @@ def of_recoveries(suffered: Sequence[Suffered]) -> Iterator[str]:
 
 
 def of_effects(suffered: Sequence[Suffered]) -> Iterator[str]:
-    """Each fault must have had its effect: else its row shows nothing."""
+    """The faults without a visible effect, whose rows prove nothing."""
     for one in suffered:
         if one.missing:
             yield f"without effect: {one.fault.name}: {one.missing}"
@@ -165,7 +165,7 @@ def of_leftovers(stack: Stack, deadline: float) -> Iterator[str]:
 
 
 def _unless(deadline: float, what: str, found: Callable[[], list[str]]) -> Iterator[str]:
-    """Waits until nothing is found; returns the rest when that takes too long."""
+    """Waits until nothing is found. Yields the rest after the deadline."""
     began = time.monotonic()
     while (left := found()) and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""The deadlines of answers and of pinged news. Later than that is too late. Asks nothing."""
+"""The deadlines of answers and of pinged news. Sends no request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,23 +10,23 @@ from .steady import Leg
 from .world import SETTINGS
 
 SLACK_SECONDS = 5
-"""What a busy machine adds to what nginx and the waiting instance promise."""
+"""The allowance of a busy machine on top of the limits of nginx and the waiting instance."""
 WAITING, API = "/retry_after", "/api/"
 WAIT_SECONDS = float(SETTINGS["DEFAULT_RETRY_TIMEOUT"])
 API_SECONDS = float(SETTINGS["ADMIN_TIMEOUT"])
-"""nginx waits as long for main's answer to what is sent to the API: also while main starts again."""
+"""nginx waits this long for main's answer to an API request, also while main restarts."""
 FRONTS, WAITS = frozenset({"SIGSTOP nginx", "SIGSTOP main"}), frozenset({"SIGSTOP nginx", "SIGSTOP retry"})
-"""Faults by which those stand still that answer: main's questions, and those at the waiting address."""
+"""Faults that pause the answering processes: of requests to main, and of requests to the waiting address."""
 SHOWN_SECONDS = 75
-"""In that time a feed is fetched and shown after a ping, and as much later as faults have lasted meanwhile.
+"""A feed's news is fetched and shown within these seconds after a ping, plus the duration of faults meanwhile.
 
-One that was handed over is looked at again after a minute (`feeds.scan.due.IN_HAND`): its claim may be lost with
-Redis' data, or its result with a full disk. The rest is for a scan, a process that starts, a page, a busy machine.
+A scan fetches a feed again a minute after its handover (`feeds.scan.due.LOST_AFTER`): its claim may be lost with Redis'
+data, or its result with a full disk. The rest is for a scan, a process that starts, a page, a busy machine.
 """
 
 
 def bound(leg: Leg, suffered: Sequence[Suffered]) -> float:
-    """Its limit in seconds. While the answering process stands still, its time stands still, too."""
+    """The limit of a request in seconds, plus the time for which its answering process was paused."""
     is_waiting = leg.path == WAITING
     standing = [one for one in suffered if one.fault.name in (WAITS if is_waiting else FRONTS)]
     of_main = API_SECONDS if leg.path.startswith(API) else MAIN_TIMEOUT_SECONDS
@@ -39,7 +39,7 @@ def _overlap(leg: Leg, suffered: Suffered) -> float:
 
 
 def of_pings(promises: Promises, asked: Mapping[str, Sequence[float]], suffered: Sequence[Suffered]) -> Iterator[str]:
-    """Each ping whose feed was not fetched anew in time, or not shown. Several may share a fetch.
+    """The pings whose feed was not fetched, or not shown, in time. Several may share a fetch.
 
     `asked` are the times of requests for each feed, by its path. News still to come counts as missing.
     """
@@ -59,6 +59,6 @@ def _late(what: str, ping: Ping, at: float | None, due: float) -> str:
 
 
 def _lasted(suffered: Sequence[Suffered], begin: float, end: float) -> float:
-    """The seconds of the faults that met that time, recoveries included."""
+    """The seconds of the faults that overlap that time, recoveries included."""
     met = [one for one in suffered if not one.skipped and one.began <= end and one.over >= begin]
     return sum((one.over if one.recovered is None else one.recovered) - one.began for one in met)

@@ -1,4 +1,4 @@
-"""Leftovers of running work in Redis and on the disk. After the work has ended there must be none."""
+"""Leftovers of running work in Redis and on the disk. None may remain after its end."""
 
 from pathlib import Path
 
@@ -16,9 +16,9 @@ TEMPORARY = (
     *(".new-*", "*.aside", "spool/*/fetch-*", "uploads/new-*", "uploads/held-*", "uploads/*.upload*"),
     f"hot/*/*/{'?' * 32}.{'[0-9]' * 10}",
 )
-"""Files and folders of moments anywhere in DATA_DIR, as `blobs`, `bodies`, `uploads`, Django and nginx name them."""
+"""Temporary files and folders in DATA_DIR, by the names of `blobs`, `bodies`, `uploads`, Django and nginx."""
 BODIES = ("body", "proxy")
-"""Folders of nginx: what clients send, and what they are slow to take."""
+"""Folders of nginx: request bodies, and answers to slow clients."""
 
 
 def marks(state: "redis.Redis") -> list[str]:

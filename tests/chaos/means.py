@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parent / "clock.c"
 UNSHARED = ("unshare", "--mount", "--propagation", "private")
 TRIAL_SECONDS = 10
 DISK_MEGABYTES = 1024
-"""More than all that is asked for in ten minutes: it is to be full only while a fault fills it."""
+"""More than the requests of ten minutes store: the disk is full only while a fault fills it."""
 NO_MOUNTS = "file systems are mounted only by root that may (CAP_SYS_ADMIN), with unshare"
 NO_CLOCK = "there is no C compiler (cc) for what lends processes a clock"
 
@@ -33,13 +33,13 @@ class Clock:
     _ahead: mmap.mmap
 
     def step(self, seconds: int) -> None:
-        """Puts it so far ahead of the true one, or behind it, everywhere at once."""
+        """Sets the clock so many seconds ahead of the true one, or behind it, in all processes at once."""
         self._ahead[:] = struct.pack("@l", seconds)
 
 
 @dataclass(slots=True)
 class Means:
-    """`disk` is a small file system for the site's data. None: there is none."""
+    """`disk` is a small file system for the site's data. A missing part is None."""
 
     disk: Path | None = None
     names: Names | None = None
@@ -47,7 +47,7 @@ class Means:
 
 
 def move_apart(arguments: Sequence[str]) -> None:
-    """Becomes a process with mounts of its own, if it can: they end with it, in any case."""
+    """Replaces this process by one with mounts of its own, where that is possible. The mounts end with it."""
     if APART not in os.environ and _may_mount():
         command = [*UNSHARED, sys.executable, "-m", "tests.chaos", *arguments]
         os.execvpe(command[0], command, {**os.environ, APART: "1"})
@@ -77,7 +77,7 @@ def running(data: Path, folder: Path, host: str, address: str) -> Iterator[Means
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[Path | None]:
-    """The folder on a small file system, which goes with the folder that it is in."""
+    """A folder on a small file system, unmounted and removed at the end. None where mounting is impossible."""
     if not can_mount():
         yield None
         return
@@ -92,7 +92,7 @@ def _small_disk(folder: Path) -> Iterator[Path | None]:
 
 @contextmanager
 def _own_names(folder: Path, host: str, address: str) -> Iterator[Names | None]:
-    """A name server that all processes ask that are started from now on."""
+    """A name server for all processes started from now on."""
     names = Names(host, address)
     if not can_mount():
         yield None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 ADDRESS = f"127.9.{os.getpid() % 256}.53"
-"""Another for each run: two on one machine do not meet."""
+"""Different in each run, so that two runs on one machine do not meet."""
 PORT = 53
 TYPE_A = 1
 MOST_BYTES = 512

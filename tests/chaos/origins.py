@@ -15,7 +15,7 @@ from ..support.server import Handler, serving
 
 FILE_BYTES, HEAVY_BYTES, LARGE_BYTES = 3000, 500_000, 8_000_000
 HEAVY_PIECES, HEAVY_SECONDS = 10, 0.5
-"""Heavy files come in so many pieces, and take so long: who fetches one may be killed meanwhile."""
+"""The number of pieces of a heavy file, and its duration: its fetcher may be killed meanwhile."""
 HEAVY = "/files/heavy/"
 FEEDS = "/feeds/"
 ENTRIES = ("one", "two")
@@ -48,7 +48,7 @@ class Origin:
     is_away: bool = False
     editions: dict[str, int] = field(default_factory=dict)
     asked: dict[str, list[float]] = field(default_factory=dict)
-    """When each feed was asked for, in seconds of the monotonic clock. Of all else there is no book."""
+    """The times of requests for each feed, in seconds of the monotonic clock. Other requests are not recorded."""
     _open: ExitStack = field(default_factory=ExitStack)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

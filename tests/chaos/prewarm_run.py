@@ -13,10 +13,10 @@ from ..support.stack import ROOT, Stack, eventually
 LAYER = ("prewarm", "--layer", "line")
 TILES_A_SECOND = 8
 AGAIN_SECONDS = 20
-# No zoom that the client asks for: its cold tiles stay so.
+# Zooms without the client's cold tiles, which must stay cold.
 MEANWHILE = (*LAYER, "--zoom", "0-13", "--rate", str(TILES_A_SECOND), "--every", str(AGAIN_SECONDS))
 AFTERWARDS = (*LAYER, "--zoom", "14", "--bbox=60,0,60.2,0.2")
-"""A place where nobody was before."""
+"""An area that no client has requested."""
 TILES = "retry:content:tile:line:*"
 BEGUN_SECONDS, STOPPED_SECONDS = 60, 20
 SHOWN = 300
@@ -25,7 +25,7 @@ _PREPARED = re.compile(r"([\d,]+) pieces prepared")
 
 
 class Prewarming:
-    """The run, begun before the first request. It ends with the process that started it, and finds no end by itself."""
+    """The run, begun before the first request. It never ends by itself, only with the process that started it."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -52,7 +52,7 @@ class Prewarming:
         self.leave()
 
     def leave(self) -> None:
-        """Stops it. Waits for its pieces in hand, for a while."""
+        """Stops the run. Waits some seconds for its running pieces."""
         if self._process is None:
             return
         process, self._process = self._process, None
@@ -65,7 +65,7 @@ class Prewarming:
             self._said = process.communicate()[0]
 
     def violations(self) -> Iterator[str]:
-        """Its violations, once it was left; and whether pre-warming still works."""
+        """The violations of the run after `leave`, and of another run afterwards."""
         yield from of_output(self._said, ended_itself=self._ended_itself)
         try:
             said = self._stack.manage(*AFTERWARDS)

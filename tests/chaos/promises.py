@@ -10,7 +10,7 @@ from .origins import Origin
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """A ping that was taken: this feed has that edition. It was sent then (seconds of the monotonic clock).
+    """An accepted ping: this feed has that edition. `sent` is in seconds of the monotonic clock.
 
     The answer may have come much later: a fetch meanwhile has that edition already.
     """
@@ -22,13 +22,13 @@ class Ping:
 
 @dataclass(slots=True)
 class Promises:
-    """All of them. Neither asks the site nor judges it."""
+    """All promises of the site. Neither asks the site nor judges it."""
 
     accepted: dict[str, str] = field(default_factory=dict)
     """URLs that were reported, and the batch of each."""
     pings: list[Ping] = field(default_factory=list)
     shown: dict[tuple[str, int], float] = field(default_factory=dict)
-    """When an edition of a feed was first seen on a page, by the feed's path and the edition."""
+    """The time when a page first showed an edition of a feed, by the feed's path and the edition."""
 
     def hear_list(self, body: bytes) -> bool:
         """An answer to a list: every URL of it has to be accepted, for none was reported before."""

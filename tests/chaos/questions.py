@@ -14,9 +14,9 @@ from .promises import Promises
 from .steady import Kind, Question
 
 CACHED = 20
-"""How many addresses of each kind are asked for again and again."""
+"""The number of addresses of each kind that are requested repeatedly."""
 LINE_ZOOM, LINE_ROW, LINE_COLUMN = 14, 8187, 4200
-"""Where the line is. Its tiles all look alike, so that one of them tells what another has to be."""
+"""The place of the line. All of its tiles look alike: one of them is the expected body of the others."""
 UPSTREAM_ZOOM = 12
 SLOW_SECONDS, SLOW_BYTES = 0.1, 2000
 URLS_OF_A_LIST = 3
@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """All kinds of them about one site. `callbacks` are where pings of the feeds of `well` go, by path."""
+    """All kinds of questions to one site. `callbacks` are the addresses for pings of the feeds of `well`, by path."""
 
     base_url: str
     well: Origin

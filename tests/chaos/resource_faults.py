@@ -33,7 +33,7 @@ def of_stores(disk: bool) -> list[Fault]:
         Fault("FLUSHALL of state", partial(_emptied, "state")),
         Fault("loss of the broker's data", _queues_lost, QUEUEING_SECONDS),
         Fault("database locked", _locked, 10),
-        # nginx has sent the head of an answer by the time that it cannot write it down: it can only give up then.
+        # nginx has sent the head of an answer before its write fails: it can only close the connection.
         Fault("disk full", _full, 8, breaks_connections=True, lacks="" if disk else means.NO_MOUNTS),
     ]
 
@@ -187,7 +187,7 @@ def _stepped(seconds: int, world: World) -> Iterator[Seen]:
 
 
 def _on_the_clock(world: World, seconds: int) -> list[str]:
-    """The seconds that the site is ahead by its own account, if they are about as many as they should be."""
+    """The seconds that the site reports to be ahead, if they are about as many as expected."""
     with suppress(requests.RequestException):
         answer = requests.get(f"{world.stack.base_url}/healthz", timeout=LOOKING_SECONDS)
         ahead = parsedate_to_datetime(answer.headers["Date"]).timestamp() - time.time()

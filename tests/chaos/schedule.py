@@ -11,14 +11,14 @@ from .steady import Record
 from .world import World
 
 QUIET_SECONDS = 2
-"""For so long nothing may go wrong before the site counts as well."""
+"""The time without a bad answer after which the site counts as well."""
 PATIENCE_SECONDS = 60
-"""So long a recovery may take. What takes longer is a violation."""
+"""The limit for a recovery. A longer one is a violation."""
 NO_TIME = "no time was left"
 
 
 class OutOfTime(Exception):
-    """All of it has taken longer than it may."""
+    """The run has exceeded its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Suffered:
 
 
 def run(world: World, faults: Sequence[Fault], seconds: float, told: Callable[[str], object]) -> list[Suffered]:
-    """Makes all of them that can be made in that time, with a recovery as long as it may be."""
+    """Makes the faults for which there is time, the longest recovery included."""
     until = time.monotonic() + seconds
     assert _recovery(world, time.monotonic()) is not None, "the site is not well, and nothing has been done to it yet"
     suffered = []
@@ -90,7 +90,7 @@ def _words(suffered: Suffered) -> str:
 
 
 def _recovery(world: World, ended: float) -> float | None:
-    """Waits until the site is well again; returns when it was, None when that took too long."""
+    """Waits until the site is well again. Returns the time of the recovery, None after PATIENCE_SECONDS."""
     while time.monotonic() < ended + PATIENCE_SECONDS:
         time.sleep(0.1)
         bad = [record.ended for record in world.client.records if record.is_bad]
@@ -101,7 +101,7 @@ def _recovery(world: World, ended: float) -> float | None:
 
 
 def _is_well(world: World, since: float) -> bool:
-    """Tells whether all earlier questions have ended, each kind was answered since, and the site is healthy."""
+    """Tells whether all earlier questions have ended, later ones of each kind too, and the site is healthy."""
     answered = {record.kind for record in world.client.records if record.began >= since}
     ended = world.client.waits_since >= since
     return ended and answered >= set(world.client.kinds) and world.stack.health()[0] == 200
@@ -124,6 +124,6 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def during(suffered: Suffered, records: Sequence[Record]) -> list[Record]:
-    """The visits that were under way while it held, and those that came and ended before the next one."""
+    """The visits that ran while the fault held, and those that began and ended before the next one."""
     met = [record for record in records if record.ended >= suffered.began]
     return [record for record in met if record.began <= suffered.ended or record.ended < suffered.over]

@@ -22,11 +22,11 @@ from ..support.crowd import MOST_REDIRECTS
 
 PATIENCE_SECONDS = 60
 LEAVING_SECONDS = 30
-"""What has not ended by then, after the last question, is recorded as hung."""
+"""Visits that run longer than this after the last question are recorded as hung."""
 HONEST = frozenset({502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
-"""What reading a body raises that is not what it should be."""
+"""Errors that a malformed body causes in its reader."""
 
 
 class End(StrEnum):
@@ -40,7 +40,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing to ask for. `hears` tells whether a body is right; it notes the site's promises in it.
+    """One request. `hears` tells whether a body is right, and notes the site's promises in it.
 
     It may raise the errors in UNREADABLE for an unreadable body.
     """
@@ -54,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Questions of one kind, so many a second: the first, the second and so on."""
+    """Questions of one kind at a rate. `question` makes the n-th one."""
 
     name: str
     per_second: float
@@ -63,7 +63,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One request of a visit: the path that was asked for, since when, and for how long."""
+    """One request of a visit: its path, its start and its duration."""
 
     path: str
     began: float
@@ -89,7 +89,7 @@ class Record:
 
 
 class Steady:
-    """Asks questions of all kinds, in a thread of its own, until it is left."""
+    """Asks questions of all kinds, in a thread of its own, until `leave`."""
 
     def __init__(self, base_url: str, kinds: Sequence[Kind]) -> None:
         self._base_url = base_url
@@ -99,13 +99,13 @@ class Steady:
         self._stopping = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
         self.factor = 1.0
-        """How many times as often as usual."""
+        """The multiple of the usual rate."""
         self.records: list[Record] = []
         """In the order of their ends."""
         self.begun = 0
-        """Visits so far, those under way included."""
+        """Visits so far, running ones included."""
         self.died = ""
-        """What it has died of, though it never should."""
+        """The error that ended the client, empty while there is none."""
         self._under_way: list[float] = []
 
     @property
@@ -114,7 +114,7 @@ class Steady:
 
     @property
     def per_second(self) -> float:
-        """The visits that it begins as a rule."""
+        """The usual number of visits a second."""
         return sum(kind.per_second for kind in self._kinds)
 
     @property
@@ -133,7 +133,7 @@ class Steady:
         self.leave()
 
     def leave(self, seconds: float = LEAVING_SECONDS) -> None:
-        """Asks nothing more, and waits for the end of running visits; so long at the most, then they are cut short."""
+        """Stops asking, waits so long for running visits to end, then cancels them."""
         assert self._asking
         for end in (self._stopping.set, self._asking.cancel):
             with suppress(RuntimeError):  # its loop is closed: it has ended

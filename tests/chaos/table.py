@@ -9,7 +9,7 @@ from .steady import End, Record
 SHOWN = 160
 """Characters of an answer."""
 QUICK_SECONDS = 2
-"""What takes longer was held up: cold content takes 0.2 s of preparing."""
+"""A longer answer was delayed: cold content takes 0.2 s to prepare."""
 COLUMNS = ("fault", "held", "visits", "refused", "broken", "longest visit", "recovered after", "quick again after")
 HEAD = f"| {' | '.join(COLUMNS)} |\n|---|{'---:|' * (len(COLUMNS) - 1)}"
 

@@ -18,7 +18,7 @@ TITLES = ("nginx: worker process", "nginx: cache manager process")
 
 
 class Keeper:
-    """A stack of one process, which is started again as often as it ends, if it is to be."""
+    """A stack of one process, which can be started again after each end."""
 
     def __init__(self) -> None:
         self.process = _asleep()
@@ -39,8 +39,7 @@ def keeper() -> Iterator[Keeper]:
 
 
 def test_every_process_is_killed_and_stopped() -> None:
-    killed = [*CHILDREN, *PROCESSES]
-    assert [one.name for one in faults.kills()] == [f"SIGKILL {name}" for name in killed]
+    assert [one.name for one in faults.kills()] == [f"SIGKILL {name}" for name in [*CHILDREN, *PROCESSES]]
     assert [one.name for one in faults.pauses()] == [f"SIGSTOP {name}" for name in PROCESSES]
     assert {"paint-warm", "beat", "fetch", "state", "nginx"} <= set(PROCESSES)
 

@@ -19,7 +19,7 @@ ENDLESS = "never done"
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """One that is always well."""
+    """A world with a healthy site."""
     monkeypatch.setattr(schedule, "_recovery", lambda _, ended: ended)
     return SimpleNamespace(client=SimpleNamespace(died=""))
 

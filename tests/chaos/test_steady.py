@@ -38,7 +38,7 @@ def site() -> Iterator[str]:
 
 
 def asked(number: int) -> Question:
-    """Hears JSON that must have a name, now and then of an answer that leads nowhere."""
+    """Questions for JSON with a name, some with a redirect to nowhere."""
     return Question(("/text", "/nowhere", "/nonsense")[number % 3], lambda body: bool(json.loads(body)["name"]))
 
 

@@ -1,4 +1,4 @@
-"""A whole site of its own with all that it rests on, and the questions that it is asked."""
+"""A site of its own with its origins and its cloud, and the questions of its client."""
 
 import json
 import subprocess
@@ -30,11 +30,11 @@ from .steady import Steady
 
 HOSTS = {"well": "127.9.0.1", "leaving": "127.9.0.2", "sealed": "127.9.0.3", "named": "127.9.0.4"}
 NAMED = "files.example"
-"""Below this host all names are those of the origin `named`."""
+"""The domain of the origin `named`."""
 FEEDS = 64
-"""So many that each is pinged again only when what came of its last ping is known: lateness.SHOWN_SECONDS."""
+"""Enough for the news of a ping to be shown (lateness.SHOWN_SECONDS) before the next ping of the same feed."""
 HEAVY_EVERY = 4
-"""One of so many cold files of the origin `well` is heavy. The small disk has room for those of ten minutes."""
+"""Every n-th cold file of the origin `well` is heavy. The small disk has room for those of ten minutes."""
 PREPARED_SECONDS = 90
 SETTINGS = {
     **IMPATIENT,
@@ -67,14 +67,14 @@ class World:
     subscribed: int
 
     def leave(self) -> None:
-        """Asks nothing more of the site."""
+        """Ends the client and pre-warming."""
         self.client.leave()
         self.prewarming.leave()
 
 
 @contextmanager
 def running(stack: Stack, folder: Path, means: Means, *, colds: int) -> Iterator[World]:
-    """Starts all of it. `colds` is how many files of each origin there are to ask for, each once.
+    """Starts the site and its client. `colds` is the number of files of each origin, each requested once.
 
     The origin `named` is asked only if there is a name server.
     """

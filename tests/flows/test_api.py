@@ -112,8 +112,7 @@ def test_many_who_send_speeds_at_once_lose_none(stack: Stack, sender: Sender, ma
     last = sender.send(many, *(f"s{number},{30 + number},50" for number in range(SEGMENTS))).json()
     assert last["changed"] == 0
     assert last["segments_with_speeds"] == SEGMENTS
-    files = list((stack.data / "blobs" / "layers" / many).iterdir())
-    assert len(files) == 2
+    assert len(list((stack.data / "blobs" / "layers" / many).iterdir())) == 2
 
 
 @pytest.mark.no_database

@@ -17,13 +17,13 @@ from ..support.file_server import FileServer
 from ..support.stack import ROOT, Stack, eventually
 
 REFUSALS = (400, 401, 403, 404, 406, 409, 413, 414, 415, 422, 428, 431, "5xx")
-"""What is told to who sends what no description allows; 5xx is another check's matter."""
+"""Allowed answers to calls outside the description. Another check refuses 5xx."""
 EXAMPLES = 5
-"""Of each kind, for each operation."""
+"""Calls of each kind for each operation."""
 MOST_SECONDS = 200
 SEGMENT = "a-12"
 LIKELIHOOD = 0.7
-"""With which something is asked for that is there."""
+"""The likelihood that a call names a stored thing."""
 
 Known = dict[str, dict[str, str]]
 

@@ -187,21 +187,18 @@ def test_a_shutdown_of_the_waiting_instance_answers_all(stack: Stack, crowd: Cro
 
 
 def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> None:
-    address = f"/slow/{name}?gated=1&size=5000"
-    waiting = crowd.send([address] * 300, patient=True)
+    waiting = crowd.send([f"/slow/{name}?gated=1&size=5000"] * 300, patient=True)
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 300, 20, "all wait")
     before = stack.metric("tarry_answers_total", instance="main", answer="serve")
     stack.open_gate(name)
-    visits = waiting.result(30)
-    assert {visit.body for visit in visits} == {SlowContent(name, size=5000).body}
+    assert {visit.body for visit in waiting.result(30)} == {SlowContent(name, size=5000).body}
     assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
 
 
 def test_a_client_cannot_ask_to_be_handed_over(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
     visit = crowd.visit(f"/slow/{name}?seconds=0.1", headers={"X-Front": "handed", "X-Accel-Redirect": "@wait"})
     assert (visit.status, redirects(visit)) == (200, REDIRECTS[delivery])
-    page = crowd.visit("/admin/login/", headers={"X-Front": "returned"})
-    assert page.statuses == [200]
+    assert crowd.visit("/admin/login/", headers={"X-Front": "returned"}).statuses == [200]
 
 
 def test_a_navigation_gets_the_waiting_page(crowd: Crowd, stack: Stack, name: str) -> None:

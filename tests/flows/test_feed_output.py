@@ -201,8 +201,7 @@ def test_people_wait_for_a_page_and_read_it_without_asking_anybody_else(
 ) -> None:
     desktop.page.goto(f"{stack.base_url}/feeds/{slugs['pictured.xml']}/")
     expect(desktop.page.locator("article h2")).to_have_text("A picture", timeout=30_000)
-    picture = desktop.page.locator("article img")
-    expect(picture).to_have_attribute("src", re.compile("^/resources/"))
+    expect(desktop.page.locator("article img")).to_have_attribute("src", re.compile("^/resources/"))
     desktop.page.goto(f"{stack.base_url}/feeds/?q=seen")
     expect(desktop.page.locator("article h2")).to_have_text("A picture", timeout=30_000)
     assert desktop.hosts == {stack.host}

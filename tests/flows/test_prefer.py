@@ -13,8 +13,7 @@ pytestmark = pytest.mark.no_database
 
 
 def test_a_status_address_leads_to_the_content(stack: Stack, crowd: Crowd, name: str) -> None:
-    address = f"/slow/{name}?gated=1"
-    accepted = crowd.visit(address, headers={"Prefer": "respond-async"})
+    accepted = crowd.visit(f"/slow/{name}?gated=1", headers={"Prefer": "respond-async"})
     assert accepted.statuses == [202]
     assert accepted.answers[0].headers["Preference-Applied"] == "respond-async"
     status = accepted.answers[0].headers["Location"]

@@ -126,8 +126,7 @@ def test_what_the_origin_does_not_have_is_not_found_and_asked_for_once(
     crowd: Crowd, origin: FileServer, signed: dict[str, str]
 ) -> None:
     assert crowd.visit(signed["/missing"]).statuses == [302, 302, 404]
-    again = crowd.visit(f"{signed['/missing']}?again")
-    assert again.statuses == [404]
+    assert crowd.visit(f"{signed['/missing']}?again").statuses == [404]
     assert origin.asked.count("/missing") == 1
 
 
@@ -150,8 +149,7 @@ def test_a_download_goes_on_when_main_is_killed_and_can_be_resumed(
         first = answer.raw.read(1000)
         stack.kill("main", children=True)
         assert first + answer.raw.read() == body
-    etag = answer.headers["ETag"]
-    left = {"Range": f"bytes={BIG_BYTES // 2}-", "If-Range": etag}
+    left = {"Range": f"bytes={BIG_BYTES // 2}-", "If-Range": answer.headers["ETag"]}
 
     def resumed(address: str) -> bool:
         rest = requests.get(address, headers=left, timeout=20)

@@ -37,8 +37,7 @@ def test_failures_are_told_after_two_redirects(crowd: Crowd, name: str) -> None:
 
 
 def test_200_clients_at_once_cost_one_preparation(stack: Stack, crowd: Crowd, name: str) -> None:
-    address = f"/slow/{name}?seconds=0.3&size=20000"
-    visits = crowd.send([address] * 200).result(30)
+    visits = crowd.send([f"/slow/{name}?seconds=0.3&size=20000"] * 200).result(30)
     assert {visit.status for visit in visits} == {200}
     assert {visit.body for visit in visits} == {SlowContent(name, size=20000).body}
     assert stack.executions(name) == 1
@@ -100,8 +99,7 @@ def test_stale_content_is_served_at_once_and_replaced_behind_the_scenes(stack: S
 
 
 def test_stale_content_bridges_failures_of_its_refresh(stack: Stack, crowd: Crowd, name: str) -> None:
-    address = f"/slow/{name}?behaviour=ok&fresh=0&stale=600"
-    crowd.visit(address)
+    crowd.visit(f"/slow/{name}?behaviour=ok&fresh=0&stale=600")
     failing = f"/slow/{name}?behaviour=raise&fresh=0&stale=600"
 
     def has_failed() -> bool:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.no_database
 
 AT_ONCE_SECONDS = 1
 WAITING_SECONDS = 1.5
-"""Longer than anybody is held who waits for nothing."""
+"""Longer than the waiting instance holds a client without running work."""
 INSTANCES = ("retry", "main")
 
 

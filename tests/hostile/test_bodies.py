@@ -276,8 +276,7 @@ async def test_a_body_that_the_asker_wants_is_read(origin: Origin, client: Fetch
 
 
 def test_a_body_that_will_not_be_there_in_time_is_not_begun() -> None:
-    limits = replace(LIMITS, learnt_bytes_per_second=1000.0)
-    outcome = visit(answer(body=b"x" * 100_000), limits)
+    outcome = visit(answer(body=b"x" * 100_000), replace(LIMITS, learnt_bytes_per_second=1000.0))
     assert failure(outcome) is Failure.TOO_SLOW
     assert isinstance(outcome, FetchFailed)
     assert outcome.timing.wire_bytes == 0

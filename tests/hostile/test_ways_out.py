@@ -1,4 +1,4 @@
-"""Other ways out: an address of this machine, and proxies, which see only requests that the guard allows."""
+"""Egresses: an address of this machine, and proxies, which see only requests that the guard allows."""
 
 import asyncio
 from collections.abc import AsyncIterator

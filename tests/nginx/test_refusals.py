@@ -35,8 +35,7 @@ def said(answer: Reply) -> dict[str, Any]:
     ids=["address", "arguments", "field", "length", "coding", "encoding"],
 )
 def test_what_cannot_be_read(site: RunningFront, host: str, target: str, headers: dict[str, str], status: int) -> None:
-    answer = site.get(target, host, **headers)
-    assert said(answer)["status"] == status
+    assert said(site.get(target, host, **headers))["status"] == status
     assert site.main.asked == []
 
 

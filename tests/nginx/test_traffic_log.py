@@ -176,8 +176,7 @@ def test_where_no_worker_counts_supervisord_bounds_what_is_kept(launch: Start) -
         with log.open("a") as file:
             file.write("a line\n" * 200)
         lost += TrafficLog(log, 500, own_site.front.runtime.nginx_pid).keep_bounded()
-    sizes = [path.stat().st_size for path in log.parent.glob("traffic.log.*")]
-    assert sizes == [1400] * 3
+    assert [path.stat().st_size for path in log.parent.glob("traffic.log.*")] == [1400] * 3
     assert lost == 1400 * 5
     eventually(log.exists, 5, "nginx has opened its log anew")
     own_site.get(TILE)

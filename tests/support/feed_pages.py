@@ -1,7 +1,4 @@
-"""Pages to render, and the way back.
-
-Reads documents as feed readers do, and is stricter.
-"""
+"""Pages to render, and a reader of rendered documents, stricter than feed readers."""
 
 import json
 from dataclasses import dataclass

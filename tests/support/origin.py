@@ -13,10 +13,7 @@ from retry.work import Argument, Work
 
 
 class Page:
-    """`(url, content key)`. A URL with `unplanned` or `unprepared` in it makes it fail there.
-
-    With `promised` in it, another thread prepares: it gives a future.
-    """
+    """`(url, content key)`. In the URL, `unplanned` and `unprepared` make it fail; `promised` gives a future."""
 
     def __init__(self, *, obeys_robots: bool = False, at_once: bool = False) -> None:
         self.obeys_robots = obeys_robots

@@ -106,7 +106,7 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
 
     def _change_each(self, request: HttpRequest, rows: QuerySet[FetchDomain], button: str) -> None:
         """Makes the button's change of each row, until Redis does not answer."""
-        said, do = _BUTTONS[button]
+        summary, do = _BUTTONS[button]
         done: list[str] = []
         for row in rows:
             try:
@@ -116,10 +116,10 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
                 text = REDIS_AWAY_MESSAGE.format(f"{row.scope} and the domains after it were not changed.")
                 self.message_user(request, text, messages.ERROR)
                 break
-            self.log_change(request, row, f"{said}.")
+            self.log_change(request, row, f"{summary}.")
             done.append(row.scope)
         if done:
-            self.message_user(request, f"{said}: {', '.join(done)}.")
+            self.message_user(request, f"{summary}: {', '.join(done)}.")
 
     def get_urls(self) -> list[URLPattern]:
         act = self.admin_site.admin_view(self.act_view)

@@ -208,26 +208,26 @@ def _explain_empty_queue(domain: DomainState) -> str:
 
 def _list_background(domain: DomainState) -> list[str]:
     waiting = _format_count(domain.waiting, "request")
-    said = [
+    lines = [
         f"{waiting} waiting, {domain.in_flight} of {domain.most_in_flight} in flight.",
         f"Requests are {domain.gap_seconds:.3g} s apart{', set by an admin' if domain.is_gap_set else ''}.",
     ]
     if domain.crawl_gap_seconds:
-        said.append(_explain_crawl_delay(domain))
+        lines.append(_explain_crawl_delay(domain))
     if domain.is_cap_set:
-        said.append("The limit of requests in flight was set by an admin.")
+        lines.append("The limit of requests in flight was set by an admin.")
     if domain.last_cut is not None and domain.refused_gap_seconds:
         refused = f"{domain.refused_gap_seconds:.3g} s apart"
-        said.append(f"Slowed down {format_duration(-domain.last_cut)} ago: requests {refused} were refused.")
+        lines.append(f"Slowed down {format_duration(-domain.last_cut)} ago: requests {refused} were refused.")
     if domain.circuit_opened:
-        said.append(f"Failed {_format_count(domain.failures, 'time')} in a row: one request at a time tests it.")
+        lines.append(f"Failed {_format_count(domain.failures, 'time')} in a row: one request at a time tests it.")
     if domain.trouble_since is not None:
-        said.append(f"No success for {format_duration(-domain.trouble_since)}.")
+        lines.append(f"No success for {format_duration(-domain.trouble_since)}.")
     if domain.last_request is not None:
         answer = f", answered {domain.last_status}" if domain.last_status else ""
-        said.append(f"Last request {format_duration(-domain.last_request)} ago{answer}.")
+        lines.append(f"Last request {format_duration(-domain.last_request)} ago{answer}.")
     counts = f"{domain.succeeded:,} succeeded, {domain.refused:,} refused, {domain.failed:,} failed"
-    return [*said, f"So far: {counts}."]
+    return [*lines, f"So far: {counts}."]
 
 
 def _explain_crawl_delay(domain: DomainState) -> str:

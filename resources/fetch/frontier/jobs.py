@@ -101,11 +101,11 @@ class RequestReport:
 
 @dataclass(frozen=True, slots=True)
 class JobEnqueued:
-    """The job waits in the queue of this scope. Its domain gets no request at all for `closed_seconds`."""
+    """The job waits in the queue of this scope. Its domain rests for `rest_seconds`."""
 
     scope: str
     wait_seconds: float
-    closed_seconds: float = 0
+    rest_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class JobJoined:
 
     state: str
     wait_seconds: float
-    closed_seconds: float = 0
+    rest_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +250,10 @@ class LimitsInForce:
 def parse_enqueued(reply: Reply) -> JobEnqueued | JobJoined | BacklogFull:
     """Parses the reply of enqueue.lua."""
     match parse_texts(reply):
-        case ["queued", scope, wait_ms, closed_ms]:
-            return JobEnqueued(scope, float(wait_ms) / 1000, float(closed_ms) / 1000)
-        case ["joined", state, wait_ms, closed_ms]:
-            return JobJoined(state, float(wait_ms) / 1000, float(closed_ms) / 1000)
+        case ["queued", scope, wait_ms, rest_ms]:
+            return JobEnqueued(scope, float(wait_ms) / 1000, float(rest_ms) / 1000)
+        case ["joined", state, wait_ms, rest_ms]:
+            return JobJoined(state, float(wait_ms) / 1000, float(rest_ms) / 1000)
         case [_, wait_ms]:
             return BacklogFull(float(wait_ms) / 1000)
     raise ValueError(f"enqueue.lua does not reply {reply!r}")

@@ -1,6 +1,6 @@
 """The frontier's functions, each of them one call to one script on Redis' clock.
 
-They are steps: stores.run() or run_all() carries them out. `politeness` has their numbers.
+They are steps, which `stores.run_steps` carries out. `politeness` has their numbers.
 """
 
 import json
@@ -139,7 +139,7 @@ def enqueue_job(job: FetchJob) -> Steps[JobEnqueued | JobJoined | BacklogFull]:
 
 
 def claim_jobs(
-    worker: str, machine: str, most: int, rooms: Mapping[FetchLane, int], starting_terms: str = ""
+    fetcher: str, machine: str, most: int, rooms: Mapping[FetchLane, int], starting_terms: str = ""
 ) -> Steps[list[ClaimedJob | DeadJob | NothingDue]]:
     """Claims the next jobs for a fetcher, `most` in all, and in each lane as many as it has room for.
 
@@ -149,7 +149,7 @@ def claim_jobs(
     waiters start in the same step, so that no request waits for that.
     """
     lanes = [part for lane_and_room in rooms.items() for part in lane_and_room]
-    return frontier_jobs.parse_claimed((yield call_script("claim", worker, machine, most, starting_terms, *lanes)))
+    return frontier_jobs.parse_claimed((yield call_script("claim", fetcher, machine, most, starting_terms, *lanes)))
 
 
 def report_and_finish_work(
@@ -178,8 +178,8 @@ def report_and_finish_work(
 
 def finish_job(job: ClaimedJob, version: int | None = None) -> Steps[JobEnded | MoreWaiters | JobLost]:
     """Ends a held or dead job, unless waiters joined since that version."""
-    told = job.version if version is None else version
-    return frontier_jobs.parse_finished((yield call_script("finish", job.key, job.token, told)))
+    known_version = job.version if version is None else version
+    return frontier_jobs.parse_finished((yield call_script("finish", job.key, job.token, known_version)))
 
 
 def renew_job_leases(jobs: Iterable[ClaimedJob]) -> Steps[set[str]]:
@@ -188,13 +188,13 @@ def renew_job_leases(jobs: Iterable[ClaimedJob]) -> Steps[set[str]]:
     return set(frontier_jobs.parse_texts((yield call_script("renew", *pairs))))
 
 
-def requeue_unheld_jobs(worker: str, held: Iterable[str]) -> Steps[int]:
+def requeue_unheld_jobs(fetcher: str, held: Iterable[str]) -> Steps[int]:
     """Queues jobs again that were handed to this fetcher but did not arrive there. Not counted as their lapse.
 
     `held` are the keys of the jobs that it does hold. Returns the number of jobs. Works that started with them
     wait again.
     """
-    return int(str((yield call_script("put_back", worker, *held))))
+    return int(str((yield call_script("put_back", fetcher, *held))))
 
 
 def move_job(key: str, lane: FetchLane, priority: JobPriority | None = None) -> Steps[bool]:
@@ -217,7 +217,7 @@ def take_turn(url: str, egress: str, most_wait_seconds: float) -> Steps[TurnGran
 
 
 def read_domain_rest(scope: str) -> Steps[float]:
-    """Returns the seconds for which the domain of a claimed job gets no request after all. 0: it may be sent."""
+    """Returns the seconds for which the domain of a claimed job is blocked after all. 0: its request may be sent."""
     return float(cast(bytes, (yield call_script("rest", scope)))) / 1000
 
 
@@ -236,9 +236,9 @@ def _scope_arguments(url: str, egress: str) -> tuple[str, str, str, str]:
     return names.host, names.registrable, names.path, egress
 
 
-def sign_in_fetcher(worker: str) -> Steps[None]:
+def sign_in_fetcher(fetcher: str) -> Steps[None]:
     """Notes that this fetcher is alive, for as long as a lease lasts."""
-    yield call_script("sign_in", worker)
+    yield call_script("sign_in", fetcher)
 
 
 def count_fetchers() -> Steps[int]:

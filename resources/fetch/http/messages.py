@@ -104,7 +104,7 @@ class Failure(Enum):
     THROTTLED = "throttled"
     """Too many requests. The limit's failure, not the address's."""
     POSTPONED = "postponed"
-    """The host is left alone for now. Counts against no host."""
+    """The host rests for now. Counts against no host."""
     OURS = "ours"
     """This machine or its network. Counts against no host."""
     REFUSED = "refused"

@@ -204,7 +204,7 @@ MAX_TURN_WAIT_SECONDS = 10.0
 """Longest wait of a fetch for a turn after a redirect, or from the head of a file to its body."""
 
 LATE_REQUEST_SECONDS = 0.05
-"""A request later than that after its claim first asks whether its domain is left alone since."""
+"""A request later than that after its claim first asks whether its domain rests since."""
 
 WITHOUT_HEADS_SECONDS = 3600.0
 """Time for which a domain without a turn for the body soon after the head gets no HEAD first."""
@@ -246,8 +246,8 @@ class AttemptRunner:
         if time.monotonic() - claimed_at > LATE_REQUEST_SECONDS:
             rest_seconds = await self._trips.run(queue.read_domain_rest(job.scope))
             if rest_seconds > 0:
-                left_alone, nothing = "its host has asked for time", OutcomeTiming(time.time(), 0)
-                return FetchFailed(Failure.POSTPONED, left_alone, nothing, retry_after_seconds=rest_seconds)
+                detail, nothing = "its host has asked for time", OutcomeTiming(time.time(), 0)
+                return FetchFailed(Failure.POSTPONED, detail, nothing, retry_after_seconds=rest_seconds)
         spares = find_sparer(calls)
         if spares is None or not fetch.head_first or self._without_heads.get(job.scope, 0) > time.monotonic():
             return await self._ask(job, fetch, on_slow, spares)
@@ -296,8 +296,8 @@ class AttemptRunner:
         except StoreUnavailable as error:
             raise FetchError(Failure.OURS, "the turn at the next host is unknown: Redis is away") from error
         if isinstance(found, TurnTooFar):
-            said = "it was redirected to a host that is left alone for now"
-            raise FetchError(Failure.POSTPONED, said, retry_after_seconds=found.wait_seconds)
+            text = "it was redirected to a host that is left alone for now"
+            raise FetchError(Failure.POSTPONED, text, retry_after_seconds=found.wait_seconds)
         if taken is not None:
             taken.append(_TakenTurn(url, time.monotonic(), found.is_paced))
         await asyncio.sleep(found.wait_seconds)
@@ -322,5 +322,5 @@ class AttemptRunner:
 
 
 def _says_nothing_of_head(failed: FetchFailed) -> bool:
-    """True if a GET would fail as well: there was no answer, or the host is left alone now."""
+    """True if a GET would fail as well: there was no answer, or the host rests now."""
     return failed.status is None or failed.failure in {Failure.THROTTLED, Failure.POSTPONED, Failure.OURS}

@@ -106,10 +106,6 @@ class _TripLine:
                 future.set_result(reply)
 
 
-def single_step(call: ScriptCall) -> Steps[Reply]:
-    return (yield call)
-
-
 _log = logging.getLogger("tarry.fetching")
 
 
@@ -138,7 +134,7 @@ class HeldClaims:
         """
         if reply is None:
             starting = claims.start_call(call.work_key, call.token, str(self._job_token))
-            reply = await self._trips.insist(lambda: single_step(starting))
+            reply = await self._trips.insist(lambda: stores.make_single_step(starting))
         if reply == claims.SKIPPED:
             metrics.count_skip(call.task)
         if reply != claims.STARTED:
@@ -148,7 +144,7 @@ class HeldClaims:
 
     async def are_claimed(self, calls: Iterable[TaskCall]) -> bool:
         """Tells whether any of the calls has a claim. Raises StoreUnavailable."""
-        looks = [self._trips.run(single_step(claims.look_call(call.work_key))) for call in calls]
+        looks = [self._trips.run(stores.make_single_step(claims.look_call(call.work_key))) for call in calls]
         found = map(claim_state.read_claim_state, await asyncio.gather(*looks))
         return any(isinstance(state, claim_state.ClaimTaken) for state in found)
 
@@ -175,7 +171,7 @@ class HeldClaims:
 
     async def finish(self, end: CallEnd) -> None:
         try:
-            ended = await self._trips.insist(lambda: single_step(claims.finish_call(end.ending))) == 1
+            ended = await self._trips.insist(lambda: stores.make_single_step(claims.finish_call(end.ending))) == 1
         except StoreUnavailable as refusal:  # the lease lapses, and the sweeper has the work done again
             _log.error("could not finish", extra={"work": end.call.work_key, "error": str(refusal)})
             ended = False
@@ -192,7 +188,7 @@ class HeldClaims:
         self.held.pop((work_key, token), None)
         requeueing = claims.requeue_call(work_key, token, wait_seconds, str(self._job_token))
         try:
-            await self._trips.insist(lambda: single_step(requeueing))
+            await self._trips.insist(lambda: stores.make_single_step(requeueing))
         except StoreUnavailable as error:  # the lease lapses: it is published once more, and joins its job
             _log.warning("could not put back", extra={"work": work_key, "error": str(error)})
 
@@ -200,7 +196,7 @@ class HeldClaims:
         """Renews the leases. Raises StoreUnavailable."""
         now = time.monotonic()
         renewals = [claims.renew_call(*claim) for claim, until in self.held.items() if now < until]
-        await asyncio.gather(*(self._trips.run(single_step(renewal)) for renewal in renewals))
+        await asyncio.gather(*(self._trips.run(stores.make_single_step(renewal)) for renewal in renewals))
 
 
 def failed_end(call: TaskCall, error: PreparationError, seconds: float) -> CallEnd:

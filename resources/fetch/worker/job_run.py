@@ -170,8 +170,8 @@ class JobRun:
         is_ours = isinstance(outcome, FetchFailed) and outcome.failure is Failure.OURS
         if not (is_ours or politeness.was_put_off(outcome)):
             found = await asyncio.to_thread(robots.read_crawl_delay, outcome, conf.PRODUCT_NAME)
-            told = partial(queue.set_crawl_delay, self.job.scope, found.seconds, found.known_for_seconds)
-            await self._trips.insist(told)
+            set_delay = partial(queue.set_crawl_delay, self.job.scope, found.seconds, found.known_for_seconds)
+            await self._trips.insist(set_delay)
         await self._report(politeness.build_report(outcome), PutJobBack())
         return True
 

@@ -28,7 +28,7 @@ GARBAGE_THRESHOLD = 10_000
 
 
 class Command(BaseCommand):
-    help = "Runs a fetcher, which fetches the jobs of the domain queues. TERM or Ctrl-C ends it."
+    help = "Runs a fetcher, which fetches the jobs of the frontier. TERM or Ctrl-C ends it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -38,14 +38,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["slots"] < 2:
             raise CommandError("--slots must be 2 at least: one for the fast lane, one for the slow.")
-        tender = StorageUpkeep()
-        tender.start()
+        upkeep = StorageUpkeep()
+        upkeep.start()
         gc.freeze()  # loaded modules stay: garbage collections need not look through them
         gc.set_threshold(GARBAGE_THRESHOLD)
         try:
             uvloop.run(_run_fetcher(options["slots"]))
         finally:
-            tender.end()
+            upkeep.end()
 
 
 async def _run_fetcher(slots: int) -> None:

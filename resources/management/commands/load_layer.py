@@ -77,8 +77,8 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{layer.slug}: {layer.segments:,} {kind}, {layer.positions:,} positions{speeds}; version {layer.version}."
         )
-        if said := publication.describe_speeds(compiled.speeds):
-            self.stdout.write(f"{layer.slug}: {said}")
+        if report := publication.describe_speeds(compiled.speeds):
+            self.stdout.write(f"{layer.slug}: {report}")
 
     def _load_upstream(self, options: dict[str, Any]) -> None:
         """Creates a layer of another server's tiles: there is no file to read."""

@@ -38,8 +38,8 @@ class Command(BaseCommand):
             )
         except DatabaseError as error:
             raise CommandError(f"The database failed: {error}") from error
-        told = "would go" if options["dry_run"] else "are gone"
-        self.stdout.write(f"{number:,} files of {size:,} bytes {told}.")
+        verb = "would go" if options["dry_run"] else "are gone"
+        self.stdout.write(f"{number:,} files of {size:,} bytes {verb}.")
 
     def _list(self, retention: RetentionLimits, now: datetime) -> tuple[int, int]:
         number = size = 0

@@ -126,7 +126,7 @@ class TallyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
             "opts": self.opts,
             "chart": chart,
             "days": days,
-            "settled": charts.settled_steps(chart.rows),
+            "settled": charts.count_settled_steps(chart.rows),
             "spans": list(charts.INGEST_SPANS),
             "labels": {step.value: step.label for step in DedupeStep},
             **(extra_context or {}),

@@ -62,31 +62,31 @@ class HostForm(forms.ModelForm):  # type: ignore[type-arg]
 class HostAdmin(FewChosenAdmin):
     most_chosen = MAX_HOSTS_PER_ACTION
     form = HostForm
-    list_display = ("host", "stands", "said", "spares", "note")
+    list_display = ("host", "state_cell", "validators_cell", "spared_cell", "note")
     list_filter = ("blocked",)
     search_fields = ("host", "note")
     show_facets = admin.ShowFacets.NEVER
-    actions = ("block", "unblock", "forgive")
-    readonly_fields = ("stands", "confirmed", "confirmed_opaque", "lies", "lied_at", "spares", "heads")
+    actions = ("block", "unblock", "reset_trust")
+    readonly_fields = ("state_cell", "confirmed", "confirmed_opaque", "lies", "lied_at", "spared_cell", "heads_cell")
     fieldsets = ((None, {"fields": ("host", "note", "blocked")}), ("Learnt", {"fields": readonly_fields}))
 
     @admin.display(description="state")
-    def stands(self, row: MirroredHost) -> str:
+    def state_cell(self, row: MirroredHost) -> str:
         if row.blocked:
             return "blocked"
         return "validators not trusted" if row.lies else "normal"
 
     @admin.display(description="validators: right, wrong")
-    def said(self, row: MirroredHost) -> str:
+    def validators_cell(self, row: MirroredHost) -> str:
         confirmed = row.confirmed + row.confirmed_opaque
         return f"{confirmed:,}, {row.lies:,}" if confirmed or row.lies else "–"
 
     @admin.display(description="bodies spared by validators")
-    def spares(self, row: MirroredHost) -> str:
+    def spared_cell(self, row: MirroredHost) -> str:
         return f"{row.spared / row.asked:.0%} of {row.asked:.0f} recent bodies" if row.asked >= 1 else "–"
 
     @admin.display(description="HEAD requests")
-    def heads(self, row: MirroredHost) -> str:
+    def heads_cell(self, row: MirroredHost) -> str:
         return "not supported" if row.heads_refused else "supported"
 
     def get_readonly_fields(self, request: HttpRequest, obj: MirroredHost | None = None) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class HostAdmin(FewChosenAdmin):
             self.log_change(request, row, "Unblocked.")
 
     @admin.action(description="Reset trust in validators", permissions=["change"])
-    def forgive(self, request: HttpRequest, queryset: QuerySet[MirroredHost]) -> None:
+    def reset_trust(self, request: HttpRequest, queryset: QuerySet[MirroredHost]) -> None:
         """Starts the trust in a host anew: bodies are compared until its validators were right often enough."""
         left = hosts.finish_distrusting(datetime.now(UTC), FINISH_DISTRUST_SECONDS)  # it would be believed again
         rows = list(queryset.filter(lies__gt=0).exclude(pk__in=left))
@@ -133,8 +133,8 @@ class HostAdmin(FewChosenAdmin):
             failed = hosts.block_host(host, now=datetime.now(UTC))
             self.message_user(request, f"{host}: blocked. Waiting URLs that failed: {failed:,}.")
         elif dropped := hosts.unblock_host(host):
-            said = f"{host}: unblocked. URLs to be fetched again at the next report: {dropped:,}."
-            self.message_user(request, said)
+            text = f"{host}: unblocked. URLs to be fetched again at the next report: {dropped:,}."
+            self.message_user(request, text)
 
 
 @admin.register(Rule)
@@ -188,17 +188,17 @@ class RuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
         self._each(request, queryset, "Rejected", url_rules.reject_rule)
 
     def _each(
-        self, request: HttpRequest, queryset: QuerySet[Rule], said: str, do: Callable[[Rule, datetime], bool]
+        self, request: HttpRequest, queryset: QuerySet[Rule], summary: str, do: Callable[[Rule, datetime], bool]
     ) -> None:
         done, not_done = [], []
         for rule in queryset:
             if do(rule, datetime.now(UTC)):
-                self.log_change(request, rule, f"{said}.")
+                self.log_change(request, rule, f"{summary}.")
                 done.append(str(rule))
             else:
                 not_done.append(str(rule))
         if done:
-            self.message_user(request, f"{said}: {', '.join(done)}.")
+            self.message_user(request, f"{summary}: {', '.join(done)}.")
         if not_done:
             self.message_user(request, f"Not changed, because contradicted: {', '.join(not_done)}.", messages.ERROR)
 

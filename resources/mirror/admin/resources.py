@@ -29,7 +29,7 @@ _FAILURE_SENTENCES = {
     "permanent": "Permanent failure: not fetched again.",
     "transient": "The server failed each time.",
     "throttled": "The server refused requests for too long.",
-    "postponed": "Redirected to a host on hold.",
+    "postponed": "Redirected to a resting host.",
     "ours": "Failure of this site, not of the server.",
     "refused": "The address is not allowed.",
     "too big": "Too large.",
@@ -53,12 +53,12 @@ def explain_url(row: Resource, now: datetime) -> list[str]:
     """Returns sentences about the state of a URL, the most important first."""
     if row.state == "stored":
         return [_STEP_SENTENCES.get(row.step, "Stored.")]
-    said = [_FAILURE_SENTENCES.get(row.failure, "Not fetched.") if row.state == "failed" else _explain_wait(row, now)]
+    lines = [_FAILURE_SENTENCES.get(row.failure, "Not fetched.") if row.state == "failed" else _explain_wait(row, now)]
     if row.state == "wanted" and row.attempts:
-        said.append(f"{row.attempts:,} {'attempt' if row.attempts == 1 else 'attempts'} so far.")
-    if row.detail and _as_sentence(row.detail) not in said:
-        said.append(_as_sentence(row.detail))
-    return said
+        lines.append(f"{row.attempts:,} {'attempt' if row.attempts == 1 else 'attempts'} so far.")
+    if row.detail and _as_sentence(row.detail) not in lines:
+        lines.append(_as_sentence(row.detail))
+    return lines
 
 
 def _explain_wait(row: Resource, now: datetime) -> str:

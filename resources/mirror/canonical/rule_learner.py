@@ -102,7 +102,7 @@ def examine_rule(
     pairs = _compare_values(_group_by_difference(observations, wanted).get(wanted, {}), recent)
     if kind == "parameter":
         return _sum_evidence(pairs)
-    return _sum_evidence({pair: said for pair, said in pairs.items() if set(pair) <= set(labels)})
+    return _sum_evidence({pair: found for pair, found in pairs.items() if set(pair) <= set(labels)})
 
 
 def split_pattern(pattern: str) -> tuple[str, list[str], str]:
@@ -173,13 +173,13 @@ def _compare_values(places: _Places, recent: Container[str] | None = None) -> di
 
 
 def _sum_evidence(pairs: _ValuePairs) -> RuleEvidence:
-    said = [pairs[pair] for pair in sorted(pairs)]
+    found = [pairs[pair] for pair in sorted(pairs)]
     spoken = [pair for pair in sorted(pairs) if pairs[pair].contents]
     return RuleEvidence(
-        contents=len(set().union(*(pair.contents for pair in said))),
+        contents=len(set().union(*(pair.contents for pair in found))),
         values=tuple(sorted({value.partition("=")[2] or value for pair in spoken for value in pair})[:MAX_VALUES]),
-        examples=_choose_examples(pair.examples for pair in said),
-        against=_choose_examples(pair.against for pair in said),
+        examples=_choose_examples(pair.examples for pair in found),
+        against=_choose_examples(pair.against for pair in found),
     )
 
 
@@ -196,12 +196,12 @@ def _choose_examples(many: Iterable[Sequence[tuple[str, str]]]) -> tuple[tuple[s
 def _propose_hosts(difference: UrlDifference, pairs: _ValuePairs) -> Iterator[RuleProposal]:
     """Proposes hosts from labels that enough contents join, two by two, if no pair among them speaks against it."""
     joined: dict[str, set[str]] = {}
-    for pair, said in sorted(pairs.items()):
-        if len(said.contents) >= MIN_CONTENTS and not said.against:
+    for pair, found in sorted(pairs.items()):
+        if len(found.contents) >= MIN_CONTENTS and not found.against:
             group = set(pair).union(*(joined.get(label, ()) for label in pair))
             joined |= dict.fromkeys(group, group)
     for labels in {tuple(sorted(group)) for group in joined.values()}:
-        evidence = _sum_evidence({pair: said for pair, said in pairs.items() if set(pair) <= set(labels)})
+        evidence = _sum_evidence({pair: found for pair, found in pairs.items() if set(pair) <= set(labels)})
         host = difference.host.replace("{}", f"{{{'|'.join(labels)}}}")
         if not evidence.against and _is_exact_pattern(host, {difference.host.replace("{}", label) for label in labels}):
             yield RuleProposal("label", host, "", evidence)

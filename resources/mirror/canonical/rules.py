@@ -158,7 +158,7 @@ class UrlRules:
     @cached_property
     def fingerprint(self) -> str:
         """A digest that is equal for rules that give the same keys."""
-        said = (
+        parts = (
             RULES_VERSION,
             sorted(self.tracking.whole),
             self.tracking.beginnings,
@@ -167,7 +167,7 @@ class UrlRules:
             _list_shards(self.learnt.shards),
             sorted((host, sorted(found)) for host, found in self.learnt.parameters.items()),
         )
-        return sha256(repr(said).encode()).hexdigest()
+        return sha256(repr(parts).encode()).hexdigest()
 
 
 def build_learnt_rules(labels: Iterable[str], parameters: Iterable[tuple[str, str]]) -> tuple[LearntRules, list[str]]:

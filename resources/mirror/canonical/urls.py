@@ -1,4 +1,4 @@
-"""The canonical form of a URL: the key of its file.
+"""The canonical URL of a reported one: the key of its file.
 
 Only the key: the URL itself is fetched as it was reported. http and https are the same at their default ports;
 userinfo and fragments are not sent, so they do not count. When in doubt two URLs stay two: that costs a download,

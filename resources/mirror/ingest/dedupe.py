@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
+from typing import Literal
 
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure, FetchFailed, Head
 
-from .work import LaneName
+LaneName = Literal["fast", "large"]
 
 MAX_VALUE_CHARACTERS = 500
 MIN_OPAQUE_CHARACTERS = 16
@@ -132,7 +133,7 @@ class ValidatorTrust:
     lies: int = 0
 
 
-def believed_keys(validators: Iterable[HeadValidator], trust: ValidatorTrust) -> list[str]:
+def select_trusted_keys(validators: Iterable[HeadValidator], trust: ValidatorTrust) -> list[str]:
     """Returns the keys of the validators that count for this host."""
     if trust.lies:
         return []
@@ -140,10 +141,10 @@ def believed_keys(validators: Iterable[HeadValidator], trust: ValidatorTrust) ->
     return [one.key for one in validators if one.strength is ValidatorStrength.DIGEST or counts_opaque]
 
 
-def agreed_digest(keys: Iterable[str], known: Mapping[str, str]) -> str | None:
+def find_agreed_digest(keys: Iterable[str], known: Mapping[str, str]) -> str | None:
     """Returns the one digest that all known keys agree on, or None."""
-    said = {known[key] for key in keys if key in known}
-    return said.pop() if len(said) == 1 else None
+    digests = {known[key] for key in keys if key in known}
+    return digests.pop() if len(digests) == 1 else None
 
 
 def is_sampled(trust: ValidatorTrust, *, first: int, every: int, luck: float) -> bool:
@@ -168,7 +169,7 @@ def is_final_failure(failed: FetchFailed, attempts: int, most_attempts: int) -> 
     return (failed.failure in _FINAL_FAILURES and not _has_led_to_expired(failed)) or attempts >= most_attempts
 
 
-def recorded_failure(failed: FetchFailed, *, is_signed: bool) -> Failure:
+def choose_recorded_failure(failed: FetchFailed, *, is_signed: bool) -> Failure:
     """Returns the failure to record. For a signed URL, 401 and 403 mean an expired signature: a new one may work."""
     if _has_led_to_expired(failed):
         return Failure.TRANSIENT

@@ -20,8 +20,9 @@ from retry.claim_state import LaneFull, WorkDone, WorkFailed
 
 from ..models import DedupeStep, Resource, UrlLane, UrlState
 from . import wanted_urls, writer
+from .dedupe import LaneName
 from .url_outcome import NothingFound, SourceUrl
-from .work import INGEST_LANE, LARGE_LANE, LaneName, mirror_work
+from .wanted_urls import INGEST_LANE, LARGE_LANE, mirror_work
 
 ROWS_PER_TRIP = 200
 """Rows in one trip. After each the feeder knows the hosts with enough work."""

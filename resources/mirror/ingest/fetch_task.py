@@ -36,7 +36,7 @@ from ..storage import retention
 from . import dedupe, settlement, url_outcome, writer
 from .settlement import REPEAT_SECONDS, FetchTarget
 from .url_outcome import FoundContent, NothingFound, UrlOutcome
-from .work import url_content_key
+from .wanted_urls import url_content_key
 
 MAX_IN_FLIGHT = 1000
 """More than the slots of a fetcher. URLs that never came back make room for new ones."""
@@ -71,7 +71,7 @@ RECORD_MARGIN_SECONDS = 5.0
 
 
 class MirrorTask:
-    """The task `resources.mirror`. Its arguments are the URL and the digest of its canonical form."""
+    """The task `resources.mirror`. Its arguments are the URL and the digest of its canonical URL."""
 
     obeys_robots = False
     """A user reported this very URL. robots.txt is for robots that find their own way."""
@@ -86,8 +86,8 @@ class MirrorTask:
         if row is not None and row.state == UrlState.STORED:  # by a redirect of another URL, say
             return _ready_content(wanted, row.blob_digest)
         if row is not None and row.state == UrlState.FAILED:
-            said = _sentence(url_outcome.describe_failure(row.failure, row.detail))
-            raise PreparationError(said, retry_seconds=REPEAT_SECONDS)
+            text = _sentence(url_outcome.describe_failure(row.failure, row.detail))
+            raise PreparationError(text, retry_seconds=REPEAT_SECONDS)
         try:
             host = hosts.recall_host(dedupe.url_authority(wanted.source.url))
             blocked = hosts.is_host_blocked(wanted.source.host)
@@ -96,8 +96,8 @@ class MirrorTask:
             raise settlement.unreadable_error() from error
         except FetchError as error:
             _write_outcome(settlement.give_up_url(wanted, error.failure.value, error.detail))
-            said = _sentence(url_outcome.describe_failure(error.failure.value, error.detail))
-            raise PreparationError(said, retry_seconds=REPEAT_SECONDS) from error
+            text = _sentence(url_outcome.describe_failure(error.failure.value, error.detail))
+            raise PreparationError(text, retry_seconds=REPEAT_SECONDS) from error
         if blocked:
             _write_outcome(settlement.give_up_url(wanted, hosts.BLOCKED_FAILURE, hosts.BLOCKED_DETAIL.rstrip(".")))
             raise PreparationError(hosts.BLOCKED_DETAIL, status=404, retry_seconds=REPEAT_SECONDS)
@@ -214,8 +214,8 @@ def _preparation_error(
     if written.due_at is not None:
         wait_seconds = (written.due_at - datetime.now(UTC)).total_seconds()
         wait_seconds -= min(RECORD_MARGIN_SECONDS, wait_seconds / 2)
-    said = _sentence(url_outcome.describe_failure(written.failure, written.detail).capitalize())
-    return PreparationError(said, status=status, retry_seconds=max(1.0, wait_seconds))
+    text = _sentence(url_outcome.describe_failure(written.failure, written.detail).capitalize())
+    return PreparationError(text, status=status, retry_seconds=max(1.0, wait_seconds))
 
 
 def _sentence(text: str) -> str:

@@ -27,9 +27,8 @@ from ..storage import blobs, takedown
 from ..storage.uploads import InStorage, MissingBytes, OnThisMachine, locate_blob
 from ..url_rules import current_rules
 from . import dedupe, url_outcome
-from .dedupe import ValidatorStrength, ValidatorTrust
+from .dedupe import LaneName, ValidatorStrength, ValidatorTrust
 from .url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome, VouchedContent
-from .work import LaneName
 
 REPEAT_SECONDS = 5.0
 """Pause before work is repeated that failed through our own fault."""
@@ -83,11 +82,11 @@ def host_trust(host: HostRecord) -> ValidatorTrust:
 
 def digest_by_head(head: Head, trust: ValidatorTrust) -> str | None:
     """Returns the digest of the content that the head names, if it is known from this origin. Raises DatabaseError."""
-    keys = dedupe.believed_keys(dedupe.read_validators(head), trust)
+    keys = dedupe.select_trusted_keys(dedupe.read_validators(head), trust)
     if not keys:
         return None
     known = dict(Validator.objects.filter(pk__in=keys).values_list("pk", "blob_digest"))
-    digest = dedupe.agreed_digest(keys, known)
+    digest = dedupe.find_agreed_digest(keys, known)
     return digest if digest and has_blob(digest) else None
 
 
@@ -160,8 +159,8 @@ def _settle_fetched(wanted: FetchTarget, outcome: Fetched) -> UrlOutcome:
         kind = recognise_content(source)
         name = blobs.keep_blob(source, body.digest)
     except (MirrorError, OSError) as error:
-        said = "What was fetched could not be stored."
-        raise PreparationError(said, status=503, retry_seconds=REPEAT_SECONDS) from error
+        text = "What was fetched could not be stored."
+        raise PreparationError(text, status=503, retry_seconds=REPEAT_SECONDS) from error
     contents = Blob(digest=body.digest, size=body.size, name=name, **asdict(kind))
     return _build_found(wanted, head, body.digest, DedupeStep.NEW, contents)
 
@@ -206,9 +205,9 @@ def _build_found(
 
 
 def _build_vouched(head: Head, *, again: bool) -> VouchedContent:
-    said = dedupe.read_validators(head)
-    opaque = tuple(one.key for one in said if one.strength is ValidatorStrength.OPAQUE)
-    digests = tuple(one.key for one in said if one.strength is ValidatorStrength.DIGEST)
+    validators = dedupe.read_validators(head)
+    opaque = tuple(one.key for one in validators if one.strength is ValidatorStrength.OPAQUE)
+    digests = tuple(one.key for one in validators if one.strength is ValidatorStrength.DIGEST)
     return VouchedContent(dedupe.url_authority(head.url), digests, opaque, again)
 
 
@@ -241,7 +240,7 @@ def _urls_on_the_way(wanted: FetchTarget, head: Head) -> Iterator[SourceUrl]:
 def _settle_failed(wanted: FetchTarget, outcome: FetchFailed) -> NothingFound:
     attempts = wanted.attempts + 1
     is_signed = wanted.row is not None and wanted.row.expires_at is not None
-    failure, detail = dedupe.recorded_failure(outcome, is_signed=is_signed).value, outcome.detail
+    failure, detail = dedupe.choose_recorded_failure(outcome, is_signed=is_signed).value, outcome.detail
     if dedupe.is_final_failure(outcome, attempts, settings.MIRROR_ATTEMPTS):
         return give_up_url(wanted, failure, detail, outcome.status)
     due_at = _now() + max(conf.retry_pause(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))

@@ -22,7 +22,7 @@ from ..storage import takedown
 
 @dataclass(frozen=True, slots=True)
 class SourceUrl:
-    """A URL as it was requested, the digest of its canonical form, and its host."""
+    """A URL as it was requested, the digest of its canonical URL, and its host."""
 
     url_digest: str
     url: str

@@ -1,4 +1,4 @@
-"""Wanted URLs: the rows that say which URLs to fetch, and when.
+"""Wanted URLs: the rows that say which URLs to fetch, and when, and the work of fetching one.
 
 An admin can have URLs fetched once more: stored content stays until the origin has something else.
 """
@@ -17,12 +17,20 @@ from resources import database
 from resources.clock import MAX_CLOCK_LEAD
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure
+from retry.work import Work
 
 from .. import hosts, lookup
 from ..hosts import choose_lanes
 from ..lookup import UrlStatus
 from ..models import Blob, Resource, UrlLane, UrlState
 from ..storage import takedown
+from .dedupe import LaneName
+
+MIRROR_TASK = "resources.mirror"
+
+INTERACTIVE_LANE = "fetch.fast"
+INGEST_LANE = "fetch.ingest"
+LARGE_LANE = "fetch.large"
 
 FEED_TASK = "resources.feed_mirror"
 FEED_QUEUE = "work"
@@ -33,13 +41,38 @@ _log = logging.getLogger("tarry.mirroring")
 
 @dataclass(frozen=True, slots=True)
 class WantedUrl:
-    """A reported URL, with the digest of its canonical form."""
+    """A reported URL, with the digest of its canonical URL."""
 
     url_digest: str
     url: str
     host: str
     referer: str
     wanted_at: datetime
+
+
+def url_work_key(url_digest: str) -> str:
+    """Returns one key for all spellings of the URL, and for all requests for it."""
+    return f"mirror:{url_digest}"
+
+
+def url_content_key(url_digest: str) -> str:
+    """Returns the key of the small content that ends the work. The row has the settlement of the URL."""
+    return f"resource:{url_digest}"
+
+
+def mirror_work(url: str, url_digest: str, lane: LaneName = "fast") -> Work:
+    """Fetches `url`, as it was reported, and stores it under the digest of its canonical URL.
+
+    Its lane is for waiting clients, its refresh lane for reported URLs.
+    """
+    return Work(
+        key=url_work_key(url_digest),
+        kind=f"mirror:{lane}",
+        lane=INTERACTIVE_LANE,
+        refresh_lane=LARGE_LANE if lane == "large" else INGEST_LANE,
+        task=MIRROR_TASK,
+        arguments=(url, url_digest),
+    )
 
 
 def want_urls(reports: Sequence[WantedUrl]) -> None:

@@ -102,26 +102,26 @@ def _assign_steps(batch: Sequence[UrlOutcome], blobs: Mapping[str, Blob]) -> lis
     """Assigns the steps. A body is new if its blob's row was just written, by its microsecond and its machine."""
     stayed = {one.blob_digest for one in batch if isinstance(one, NothingFound) and one.blob_digest}
     there = set(Blob.objects.filter(pk__in=stayed).values_list("pk", flat=True)) if stayed else stayed
-    told: list[UrlOutcome] = []
+    assigned: list[UrlOutcome] = []
     new = set[str]()
     for one in batch:
         blob = blobs.get(one.blob_digest) if isinstance(one, FoundContent) else None
         if isinstance(one, NothingFound):
-            told.append(one if one.state is UrlState.FAILED or one.blob_digest in there else _remove_content(one))
+            assigned.append(one if one.state is UrlState.FAILED or one.blob_digest in there else _remove_content(one))
         elif blob is None:  # removed meanwhile: the URL is fetched again
-            told.append(
+            assigned.append(
                 NothingFound(one.source, UrlState.WANTED, one.at, "gone", "its content was removed", due_at=one.at)
             )
         elif blob.taken_down_at is not None:
-            told.append(url_outcome.taken_down_outcome(one.source, one.blob_digest, one.at, one.status))
+            assigned.append(url_outcome.taken_down_outcome(one.source, one.blob_digest, one.at, one.status))
         elif one.contents is None:
-            told.append(one)
+            assigned.append(one)
         else:
             is_new = (blob.stored_at, blob.holder) == (one.at, settings.MACHINE) and one.blob_digest not in new
             if is_new:
                 new.add(one.blob_digest)
-            told.append(replace(one, step=DedupeStep.NEW if is_new else DedupeStep.CONTENT))
-    return told
+            assigned.append(replace(one, step=DedupeStep.NEW if is_new else DedupeStep.CONTENT))
+    return assigned
 
 
 def _remove_content(lost: NothingFound) -> NothingFound:
@@ -178,12 +178,12 @@ def _add_evidence(
     so_far: HostEvidence, one: FoundContent, vouched: VouchedContent, known: Mapping[str, str]
 ) -> HostEvidence:
     """Adds evidence. A download shows whether the origin was right; repeated content proves nothing of others."""
-    said = {known[key] for key in vouched.keys if key in known}
-    lied = one.contents is not None and bool(said - {one.blob_digest})
+    expected = {known[key] for key in vouched.keys if key in known}
+    lied = one.contents is not None and bool(expected - {one.blob_digest})
     right = one.contents is not None and not lied and not vouched.again
     return HostEvidence(
         asked=so_far.asked + 1,
-        spared=so_far.spared + bool(said and not lied),
+        spared=so_far.spared + bool(expected and not lied),
         confirmed=so_far.confirmed + (right and any(key in known for key in vouched.digests)),
         confirmed_opaque=so_far.confirmed_opaque + (right and any(key in known for key in vouched.opaque)),
         lies=so_far.lies + lied,
@@ -309,7 +309,7 @@ class OutcomeWriter:
                 connection.close()  # Django opens a new one
                 if time.monotonic() > until:
                     raise
-                _log.warning("what was fetched cannot be written now", extra={"error": str(error)})
+                _log.warning("outcomes of fetches cannot be written now", extra={"error": str(error)})
             time.sleep(RETRY_PAUSE_SECONDS)
 
 
@@ -320,7 +320,7 @@ def process_writer() -> OutcomeWriter:
 
 
 def _fail_batch(batch: Sequence[_QueuedOutcome], error: Exception) -> None:
-    _log.error("what was fetched was not written", extra={"files": len(batch), "error": str(error)})
+    _log.error("outcomes of fetches were not written", extra={"files": len(batch), "error": str(error)})
     for order in batch:
         failed = WriteError("What was fetched could not be written.")
         failed.__cause__ = error

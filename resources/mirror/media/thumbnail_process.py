@@ -43,15 +43,15 @@ class ThumbnailPainter:
         Raises UnreadableImageError, and the errors of reading the image.
         If the child dies of the image, the next image gets a new child.
         """
-        said = {"box": asdict(box), "most_pixels": most_pixels}
+        values = {"box": asdict(box), "most_pixels": most_pixels}
         try:
-            painted = self._child.ask(said, image, size, allowance)
+            painted = self._child.ask(values, image, size, allowance)
         except sandbox.ChildTimeoutError as error:
             raise PaintedTooLongError(PAINTED_TOO_LONG) from error
         except sandbox.ChildDiedError as error:
             raise PainterLostError(DECODER_FAILED) from error
-        if painted.said:
-            raise UnreadableImageError(painted.said["refused"])
+        if painted.values:
+            raise UnreadableImageError(painted.values["refused"])
         return painted.body
 
     def close(self) -> None:
@@ -64,10 +64,10 @@ class ThumbnailPainter:
 
 
 def _answer_order(order: ChildMessage) -> ChildMessage:
-    said: dict[str, Any] = dict(order.said)
+    values: dict[str, Any] = dict(order.values)
     try:
-        box = ThumbnailBox(**said["box"])
-        return ChildMessage({}, pictures.render_thumbnail(io.BytesIO(order.body), box, said["most_pixels"]))
+        box = ThumbnailBox(**values["box"])
+        return ChildMessage({}, pictures.render_thumbnail(io.BytesIO(order.body), box, values["most_pixels"]))
     except UnreadableImageError as error:
         return ChildMessage({"refused": str(error)})
     except MemoryError:

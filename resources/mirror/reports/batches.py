@@ -61,8 +61,8 @@ class SentList:
     def key(self) -> str:
         """The digest of the idempotency key, else of the whole list; each sender has its own."""
         who = self.token.digest if self.token else self.sender
-        told = [self.idempotency_key] if self.idempotency_key else [self.referer, self.webhook, *self.urls]
-        text = json.dumps([who, bool(self.idempotency_key), *told])  # as ASCII, with any URL
+        parts = [self.idempotency_key] if self.idempotency_key else [self.referer, self.webhook, *self.urls]
+        text = json.dumps([who, bool(self.idempotency_key), *parts])  # as ASCII, with any URL
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -208,8 +208,8 @@ def _settled_fields(ended: QuerySet[Resource], step_if_stored: Value | F) -> dic
     )
     blob = Case(When(state=UrlState.FAILED, then=Value("")), default=F("blob_digest"))
     others = [
-        When(state=UrlState.FAILED, failure=failure, then=Value(said))
-        for failure, said in url_outcome.PUBLIC_REASONS.items()
+        When(state=UrlState.FAILED, failure=failure, then=Value(text))
+        for failure, text in url_outcome.PUBLIC_REASONS.items()
     ]
     detail = Case(*others, When(state=UrlState.FAILED, then=F("detail")), default=Value(""))
     named = {"step": step, "blob_digest": blob, "detail": detail}

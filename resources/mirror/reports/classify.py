@@ -1,6 +1,6 @@
 """Decides on each URL of a list: known, accepted, failed or refused. PURE.
 
-The name of a URL is the digest of its canonical form. The caller looks up the known states in between.
+The name of a URL is the digest of its canonical URL. The caller looks up the known states in between.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class UrlKnowledge(Protocol):
 class NamedUrl:
     """A URL of a list that can be mirrored, judged by the URL alone.
 
-    `digests` are those under which it may be known, the surest first; the last is that of its canonical form.
+    `digests` are those under which it may be known, the surest first; the last is that of its canonical URL.
     """
 
     position: int

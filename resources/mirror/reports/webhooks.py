@@ -136,7 +136,7 @@ def hand_over_due_calls(now: datetime) -> int:
     batches_by_id = {}
     for batch in due[:MAX_CALLS_AT_ONCE]:
         if _is_too_late(batch, now):
-            _give_up_webhook(batch, batch.answer or "nobody could call it", now)
+            _give_up_webhook(batch, batch.answer or "it could not be called", now)
         else:
             batches_by_id[batch.pk] = batch
     wanted = {pk: QueuedWork(webhook_work(batch)) for pk, batch in batches_by_id.items()}
@@ -168,7 +168,7 @@ def webhook_work(batch: Batch) -> Work:
 
 
 def webhook_body(batch: Batch) -> bytes:
-    told = {
+    message = {
         "event": "batch.finished",
         "batch": str(batch.pk),
         "url": f"{settings.PUBLIC_URL}/api/batches/{batch.pk}",
@@ -177,7 +177,7 @@ def webhook_body(batch: Batch) -> bytes:
         "total": batch.total,
         "steps": batches.count_settled_items(batch.pk),
     }
-    return json.dumps(told).encode()
+    return json.dumps(message).encode()
 
 
 def pause_after_calls(calls: int) -> timedelta:

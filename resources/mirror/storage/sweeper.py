@@ -121,7 +121,7 @@ def _remove_link(link: ServedLink) -> None:
     try:
         link.remove()
     except StorageError as error:
-        _log.error("nginx may serve what it may not", extra={"link": link.path.name, "error": str(error)})
+        _log.error("a link was not removed: nginx may serve it", extra={"link": link.path.name, "error": str(error)})
     else:
         _log.warning("a link to a file was removed", extra={"link": link.path.name})
 

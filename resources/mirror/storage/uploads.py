@@ -151,8 +151,8 @@ def finish_upload_request(request: UploadRequest, *, is_there: bool) -> None:
     if stores.execute_patiently(claims.start_call(work_key, request.token, uuid4().hex)) != claims.STARTED:
         return
     if is_there:
-        told = Prepared(request.digest.encode(), "text/plain", fresh_seconds=UPLOADED_FRESH_SECONDS, stale_seconds=0)
-        writing = contents.store_call(upload_content_key(request.digest), told, request.token, datetime.now(UTC), 0)
+        ready = Prepared(request.digest.encode(), "text/plain", fresh_seconds=UPLOADED_FRESH_SECONDS, stale_seconds=0)
+        writing = contents.store_call(upload_content_key(request.digest), ready, request.token, datetime.now(UTC), 0)
         stores.execute_patiently(writing)
         stores.execute_patiently(claims.finish_stored_call(work_key, request.token, waited))
     else:
@@ -309,7 +309,7 @@ class StorageUpkeep(Thread):
     """The thread of the loop, which ends with the process. If it is killed, the next process does its work again."""
 
     def __init__(self) -> None:
-        super().__init__(name="tender", daemon=True)
+        super().__init__(name="storage-upkeep", daemon=True)
         self._ended = Event()
         self._turns = [PeriodicAction(SWEEP_SPOOL_SECONDS, _sweep_spool)]
         self._uploader: Uploader | None = None
@@ -328,7 +328,7 @@ class StorageUpkeep(Thread):
         while not self._ended.is_set():
             try:
                 with usable_connections():
-                    self._tend()
+                    self._run_turns()
             except (DatabaseError, StorageError, StoreUnavailable) as error:
                 _log.warning("nothing can be uploaded or swept", extra={"error": str(error)})
                 self._ended.wait(UPKEEP_PAUSE_SECONDS)
@@ -337,7 +337,7 @@ class StorageUpkeep(Thread):
                     _log.exception("uploading or sweeping failed")
                 self._ended.wait(UPKEEP_PAUSE_SECONDS)
 
-    def _tend(self) -> None:
+    def _run_turns(self) -> None:
         for turn in self._turns:
             turn.take()
         if self._uploader is not None:

@@ -161,7 +161,7 @@ class Ended:
 
 
 def written_as_new(stack: Stack) -> set[str]:
-    """The URLs whose content was new, as far as that is written down."""
+    """The URLs with new content, by the written rows."""
     code = (
         "import json; from resources.mirror.models import Resource; "
         "print(json.dumps(list(Resource.objects.filter(step='new').values_list('url', flat=True))))"
@@ -170,7 +170,7 @@ def written_as_new(stack: Stack) -> set[str]:
 
 
 def found(stack: Stack) -> Ended:
-    """All of it, when no list is open any more."""
+    """Waits until no list is open. Returns the rows."""
     is_open = "from resources.mirror.models import Batch; print(Batch.objects.filter(finished_at=None).exists())"
     eventually(lambda: "False" in stack.manage("shell", "--no-imports", "-c", is_open), 10, "all lists are finished")
     code = (

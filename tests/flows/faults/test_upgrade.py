@@ -1,4 +1,4 @@
-"""Processes replaced by the commands of docs/operations.md, while clients ask, and wait."""
+"""Processes replaced by the commands of docs/operations.md, while clients send requests and wait."""
 
 import threading
 from collections import Counter
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.no_database
 
 REPLACED = ("main", "retry", "paint-now", "paint-refresh", "paint-warm", "work", "beat", "fetch", "nginx")
 PAUSE_SECONDS = 0.02
-"""Between two rounds of questions. With every tenth one there is somebody who has to wait."""
+"""The pause between two rounds of questions. Every tenth round has a question for cold content."""
 SHORT, LONG = 0.1, 3
-"""Seconds that content takes. Painters could do twice as much as is asked of them."""
+"""Seconds that content takes. Painters are at half of their capacity."""
 PAGES = 100
 CLIENTS = 100
 LATE_SHARE = 0.2
-"""Of all who wait during an upgrade, so many may wait in vain: while painters end, and come back on a busy machine."""
+"""The share of waiting clients that may give up during an upgrade: a busy machine restarts painters slowly."""
 GAVE_UP = b"The preparation takes longer than the limit for waiting."
 
 RELOADS = {
@@ -39,7 +39,7 @@ RELOADS = {
 
 @contextmanager
 def asked_steadily(crowd: Crowd, questions: Callable[[int], Sequence[str]]) -> Iterator[list[Future[list[Visit]]]]:
-    """Asks all questions of each round, regardless of earlier ones. Yields their future ends."""
+    """Sends all questions of each round, regardless of earlier ones. Yields the futures of their answers."""
     over = threading.Event()
     sent: list[Future[list[Visit]]] = []
 

@@ -1,3 +1,5 @@
+"""Addresses of the slow content that flows ask for."""
+
 from django.urls import path
 
 from . import views

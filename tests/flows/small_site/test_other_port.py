@@ -22,8 +22,7 @@ def test_a_client_is_sent_there_and_back(stack: Stack, crowd: Crowd, waiting_por
     visit = crowd.visit(address)
     assert visit.statuses == [302, 302, 200]
     assert visit.body == SlowContent(name).body
-    there = urlsplit(visit.answers[0].headers["Location"])
-    assert there.netloc == f"127.0.0.1:{waiting_port}"
+    assert urlsplit(visit.answers[0].headers["Location"]).netloc == f"127.0.0.1:{waiting_port}"
     assert visit.answers[1].headers["Location"] == f"{stack.base_url}{address}"
     assert [answer.headers["Access-Control-Allow-Origin"] for answer in visit.answers] == ["*", "*", "*"]
 

@@ -21,7 +21,7 @@ def _knows_nothing(settings: Settings) -> None:
 
 
 @pytest.fixture
-def gathering(transactional_db: None, redis_servers: RedisServers, settings: Settings) -> Iterator[RedisServers]:
+def feed_redis(transactional_db: None, redis_servers: RedisServers, settings: Settings) -> Iterator[RedisServers]:
     settings.FETCH_DELAY_SECONDS = 0.001
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
@@ -30,7 +30,7 @@ def gathering(transactional_db: None, redis_servers: RedisServers, settings: Set
 
 
 @pytest.fixture
-def origin(gathering: RedisServers) -> Iterator[Origin]:
+def origin(feed_redis: RedisServers) -> Iterator[Origin]:
     """An origin, and a fetcher that may ask it, each in a thread."""
     with in_a_loop(Origin) as origin, in_a_loop(fetching):
         yield origin

@@ -84,8 +84,7 @@ def test_categories_that_are_made_at_the_same_time_are_there(title: str, monkeyp
         return slug
 
     monkeypatch.setattr(categories, "_free_slug", overtaken)
-    feed = add("https://a.example/", "", ("News",))
-    assert feed.categories.get().title == "News"
+    assert add("https://a.example/", "", ("News",)).categories.get().title == "News"
     assert Category.objects.filter(title__iexact="news").count() == len({"News", title})
 
 
@@ -105,8 +104,7 @@ def test_a_feed_that_was_there_comes_into_more_categories() -> None:
 
 @pytest.mark.parametrize("site", ["javascript:alert(1)", "nonsense", "https://x.example/" + "a" * 3000])
 def test_a_site_that_people_should_not_click_is_left_out(site: str) -> None:
-    added = catalogue.add_feeds([replace(wanted("https://a.example/"), site=site)], NOW)
-    assert added.feeds[0].site == ""
+    assert catalogue.add_feeds([replace(wanted("https://a.example/"), site=site)], NOW).feeds[0].site == ""
 
 
 def test_the_likeliest_feed_of_a_page_takes_its_place() -> None:

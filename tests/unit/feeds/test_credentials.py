@@ -23,8 +23,7 @@ def test_user_and_password_go_before_a_header_of_that_name() -> None:
     fields = credentials.seal_headers({"Authorization": "Bearer b"})
     alone = plain_feeds.feed("alone", sealed_headers=fields)
     assert credentials.request_headers(alone) == {"Authorization": "Bearer b"}
-    without_password = plain_feeds.feed("user", user="me")
-    assert credentials.request_headers(without_password) == {"Authorization": "Basic bWU6"}
+    assert credentials.request_headers(plain_feeds.feed("user", user="me")) == {"Authorization": "Basic bWU6"}
 
 
 @pytest.mark.parametrize("is_left_behind", [False, True])

@@ -162,8 +162,7 @@ def test_ids_at_random_in_each_fetch_do_not_flood() -> None:
 
 
 def test_new_entries_stand_in_the_documents_order_each_once() -> None:
-    update = compare_entries([], [*BARE, *ENTRIES, *BARE], NOW)
-    assert [new.entry for new in update.new] == [*BARE, *ENTRIES]
+    assert [new.entry for new in compare_entries([], [*BARE, *ENTRIES, *BARE], NOW).new] == [*BARE, *ENTRIES]
 
 
 @pytest.mark.parametrize(

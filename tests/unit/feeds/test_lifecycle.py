@@ -169,8 +169,7 @@ def test_nothing_is_merged_into_a_feed_that_is_gone() -> None:
 
 def test_feeds_are_deleted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "FEEDS_PER_DELETION", 2)
-    ids = [plain_feeds.feed(f"f{number}").pk for number in range(5)]
-    assert lifecycle.remove_feeds(ids, NOW) == 5
+    assert lifecycle.remove_feeds([plain_feeds.feed(f"f{number}").pk for number in range(5)], NOW) == 5
     assert not Feed.objects.exists()
 
 

@@ -257,38 +257,38 @@ def test_all_that_is_asked_of_a_row_is_read_once_in_a_while(settings: Settings, 
     feed_rows.feed("sea")
     settings.FEEDS_KNOWN_SECONDS = 60
     with django_assert_num_queries(1):
-        (row,) = {views.known_subject(SEA) for _ in range(3)}
+        (row,) = {views.find_known_subject(SEA) for _ in range(3)}
         assert isinstance(row, Feed)
         _ = (row.version, row.paused, row.next_check_at, row.checked_at, row.fetched_at, row.trouble, row.url)
         _ = (row.user, row.sealed_password, row.sealed_headers)
     Feed.objects.update(version=7)
-    assert views.known_subject(SEA).version != 7
+    assert views.find_known_subject(SEA).version != 7
     settings.FEEDS_KNOWN_SECONDS = 0
-    assert views.known_subject(SEA).version == 7
+    assert views.find_known_subject(SEA).version == 7
 
 
 def test_what_is_not_there_is_looked_for_each_time() -> None:
     with pytest.raises(UnknownFeedError):
-        views.known_subject(SEA)
+        views.find_known_subject(SEA)
     row = feed_rows.feed("sea")
-    assert views.known_subject(SEA) == row
+    assert views.find_known_subject(SEA) == row
     row.delete()
     with pytest.raises(UnknownFeedError):
-        views.known_subject(SEA)
+        views.find_known_subject(SEA)
 
 
 def test_what_was_known_counts_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     row = feed_rows.feed("sea")
-    views.known_subject(SEA)
+    views.find_known_subject(SEA)
     monkeypatch.setattr(page_entries, "find_subject", Mock(side_effect=OperationalError("away")))
-    assert views.known_subject(SEA) == row
+    assert views.find_known_subject(SEA) == row
     with pytest.raises(OperationalError):
-        views.known_subject(PageQuery.page_of_feed("land"))
+        views.find_known_subject(PageQuery.page_of_feed("land"))
 
 
 def test_a_process_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MAX_KNOWN_SUBJECTS", 2)
     for slug in ("a", "b", "c"):
         feed_rows.feed(slug)
-        views.known_subject(PageQuery.page_of_feed(slug))
+        views.find_known_subject(PageQuery.page_of_feed(slug))
     assert len(views._known_subjects) <= 2

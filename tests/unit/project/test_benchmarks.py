@@ -17,13 +17,13 @@ import pytest
 
 from benchmarks.growth import curve_chart
 from benchmarks.growth.curve_chart import Chart, Curve
+from benchmarks.load.event_loop import run
 from benchmarks.load.flood import flood
 from benchmarks.peers import installation
 from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.installation import MissingError
 from benchmarks.peers.sites import Site
 from benchmarks.serving.overload import Outcome, Round, judged
-from benchmarks.site import run
 from project.paths import BASE_DIR
 from tests.support.server import Handler, serving
 

@@ -130,10 +130,10 @@ def test_signing_in_survives_a_server_that_is_gone(redis_servers: RedisServers) 
 
 def test_a_worker_that_fell_silent_is_missed(redis_servers: RedisServers) -> None:
     celery.sign_in_queues(QUEUES)
-    assert celery.unserved_queues(QUEUES) == []
+    assert celery.list_unserved_queues(QUEUES) == []
     assert 0 < redis_servers.state.client.ttl("workers:work") <= celery.WORKER_SIGN_IN_SECONDS
     redis_servers.state.client.delete("workers:work")
-    assert celery.unserved_queues(QUEUES) == ["work"]
+    assert celery.list_unserved_queues(QUEUES) == ["work"]
 
 
 EMPTY = bytes(8)

@@ -80,8 +80,7 @@ def test_no_redirect_leads_elsewhere(client: Client, target: str) -> None:
     views._known_subjects.clear()
     feed_rows.feed("sea")
     for address in LEADING:
-        answer = client.get(address.format(target))
-        assert led_to(answer.get("Location", "/")) == "testserver", address
+        assert led_to(client.get(address.format(target)).get("Location", "/")) == "testserver", address
 
 
 @pytest.mark.django_db

@@ -1,3 +1,5 @@
+"""The admin of layers: uploads, settings, actions and upstream tiles."""
+
 import json
 from pathlib import Path
 from typing import Any
@@ -158,9 +160,7 @@ def test_a_new_layer_needs_its_geometry(admin_client: Client) -> None:
     ],
 )
 def test_bad_settings_are_told_at_their_field(admin_client: Client, load: Load, field: str, value: Any) -> None:
-    layer = load()
-    response = admin_client.post(change(layer), form(**{field: value}))
-    assert list(errors_of(response)) == [field]
+    assert list(errors_of(admin_client.post(change(load()), form(**{field: value})))) == [field]
 
 
 def test_saved_settings_keep_newer_speeds(admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,8 +192,7 @@ def test_uploads_mark_touched_tiles(admin_client: Client, load: Load, sent: dict
     before = load(stale_seconds=600)
     given = {name: value if name == "title" else upload(value) for name, value in sent.items()}
     same = {"bounds": str(before.bounds), "most_fresh_seconds": before.most_fresh_seconds}
-    response = admin_client.post(change(before), form(**{**same, **given}))
-    assert response.status_code == 302
+    assert admin_client.post(change(before), form(**{**same, **given})).status_code == 302
     after = layers.layer_snapshot("jams")
     assert after
     assert after.version > before.version
@@ -214,8 +213,7 @@ def test_the_form_links_to_a_preview_of_a_layer_that_is_on(admin_client: Client,
 
 @pytest.mark.django_db(transaction=True)
 def test_deleting_a_layer_deletes_its_files(admin_client: Client, load: Load, tmp_path: Path) -> None:
-    layer = load()
-    admin_client.post(f"/admin/resources/layer/{layer.pk}/delete/", {"post": "yes"})
+    admin_client.post(f"/admin/resources/layer/{load().pk}/delete/", {"post": "yes"})
     assert not Layer.objects.exists()
     assert not list(tmp_path.rglob("*.npz"))
 
@@ -257,8 +255,7 @@ def test_failed_saves_are_told(
 
 
 def test_an_empty_style_is_the_default_one(admin_client: Client, load: Load) -> None:
-    layer = load(style={"widths": {"9": 3}})
-    assert admin_client.post(change(layer), form(style="")).status_code == 302
+    assert admin_client.post(change(load(style={"widths": {"9": 3}})), form(style="")).status_code == 302
     assert Layer.objects.get().style == {}
 
 
@@ -370,8 +367,7 @@ def test_a_layer_of_another_servers_tiles_is_made_without_a_file(admin_client: C
     assert admin_client.post(ADD, upstream_form()).status_code == 302
     layer = Layer.objects.get()
     assert (layer.kind, layer.upstream, layer.most_fresh_seconds) == ("upstream", TEMPLATE, 604_800)
-    shown = admin_client.get(change(layer)).content.decode()
-    assert 'href="/tiles/osm/0/0/0@2x.png"' in shown
+    assert 'href="/tiles/osm/0/0/0@2x.png"' in admin_client.get(change(layer)).content.decode()
     assert admin_client.get("/admin/resources/layer/").status_code == 200
     assert admin_client.post(change(layer), upstream_form(title="Other")).status_code == 302
     assert Layer.objects.get().version > layer.version

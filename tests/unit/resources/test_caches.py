@@ -100,8 +100,7 @@ def test_a_reading_from_before_a_change_puts_no_old_value_back(made: Made, sourc
             other.forget(["a"])
         return found
 
-    slow = CachedBatch(changed_meanwhile, other._kept, other._address, 900)
-    assert slow(["a"]) == {"a": "old"}
+    assert CachedBatch(changed_meanwhile, other._kept, other._address, 900)(["a"]) == {"a": "old"}
     source.rows = {}
     assert other(["a"]) == ({"a": "new"} if change == "note" else {})
 

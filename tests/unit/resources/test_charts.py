@@ -103,7 +103,7 @@ def test_efficiency_is_what_was_new_of_what_was_downloaded() -> None:
 
 def test_the_legend_counts_all_that_was_settled() -> None:
     found = charts.draw_ingest_chart(rows({"known": 3, "body": 7, "reported": 9}, {"new": 1}), 1)
-    assert charts.settled_steps(found.rows) == [("known", 3), ("new", 1)]
+    assert charts.count_settled_steps(found.rows) == [("known", 3), ("new", 1)]
     assert found.summary == "URLs settled in the last day: 4; 7 bodies downloaded, 14% new."
 
 

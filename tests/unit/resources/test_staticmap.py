@@ -141,8 +141,7 @@ def paint(call: tuple[Any, ...]) -> None:
 
 
 def test_a_cold_picture_is_deferred_and_then_painted(client: Client, both: list[Layer], published: list[Any]) -> None:
-    deferred = client.get("/staticmap", ASKED)
-    assert deferred.status_code == 302
+    assert client.get("/staticmap", ASKED).status_code == 302
     paint(published[0])
     served = client.get("/staticmap", ASKED)
     assert (served.status_code, served["Content-Type"]) == (200, "image/png")
@@ -163,8 +162,7 @@ def test_a_layer_that_went_away_meanwhile_is_404(client: Client, both: list[Laye
     client.get("/staticmap", ASKED)
     publication.delete_layers([both[0]])
     paint(published[0])
-    answer = client.get("/staticmap", ASKED)
-    assert answer.status_code == 404
+    assert client.get("/staticmap", ASKED).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,4 @@
-"""Connections to Redis.
-
-The breaker: fails fast, lets one caller try, closes on success.
-"""
+"""Connections to Redis, and the circuit breaker: fails fast, lets one caller try, closes on success."""
 
 import asyncio
 import time

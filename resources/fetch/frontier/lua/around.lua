@@ -2,12 +2,12 @@
 -- needs: domain line network
 -- ARGV: rules egress   -> fetchers machines away_machine ...
 local machines, number, reply = {}, 0, {}
-local workers = redis.call('ZRANGEBYSCORE', 'fetch:fetchers', now - rules.lease_ms, '+inf')
-for _, worker in ipairs(workers) do
-  local machine = string.match(worker, '^(.*):') or worker
+local fetchers = redis.call('ZRANGEBYSCORE', 'fetch:fetchers', now - rules.lease_ms, '+inf')
+for _, fetcher in ipairs(fetchers) do
+  local machine = string.match(fetcher, '^(.*):') or fetcher
   if not machines[machine] then
     machines[machine], number = true, number + 1
     if is_away(machine, ARGV[2]) then reply[#reply + 1] = machine end
   end
 end
-return {tostring(#workers), tostring(number), unpack(reply)}
+return {tostring(#fetchers), tostring(number), unpack(reply)}

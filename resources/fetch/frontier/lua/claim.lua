@@ -2,11 +2,11 @@
 -- domains those with interactive work, with flagged work, and with the most work left.
 -- needs: domain line clock job network retry.claim_return works lapses retry.claim_start
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
--- ARGV: rules worker machine most terms | for each lane its name and room
+-- ARGV: rules fetcher machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
 -- starts: for each waiter the reply of start_work; nothing if the turn is for robots.txt
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
-local worker, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local terms = ARGV[5] ~= '' and cjson.decode(ARGV[5])
 local MOST_MOVES, MOST_TRIES, LONGEST_MS = 32, 16, 60000
 local lanes, room, found, number = {}, {}, {}, 0
@@ -27,9 +27,9 @@ end
 -- `...`: further fields of the job, names and values in turn.
 local function hand_out(how, job, state, ...)
   local token = new_token()
-  set_job(job, 'state', state, 'token', token, 'worker', worker, 'claimed', now, ...)
+  set_job(job, 'state', state, 'token', token, 'worker', fetcher, 'claimed', now, ...)
   redis.call('ZADD', 'fetch:leases', whole(now + rules.lease_ms), job.key)
-  if number == 0 then redis.call('ZREM', 'fetch:idle', worker) end
+  if number == 0 then redis.call('ZREM', 'fetch:idle', fetcher) end
   local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
     job.lapses, job.needs_robots or '0', job.why or ''}
   local wanted = redis.call('HGETALL', 'fetch:wanted:' .. job.key)
@@ -170,7 +170,7 @@ end
 
 local function idle(wait_ms)
   wait_ms = math.ceil(math.max(0, wait_ms))
-  redis.call('ZADD', 'fetch:idle', now + wait_ms + 1000, worker)
+  redis.call('ZADD', 'fetch:idle', now + wait_ms + 1000, fetcher)
   found[#found + 1], found[#found + 2] = 'idle', wait_ms
 end
 

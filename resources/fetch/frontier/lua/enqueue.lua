@@ -2,7 +2,7 @@
 -- needs: domain line job scope_rules
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
--- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
+-- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms | full wait_ms
 local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
 local priority = tonumber(ARGV[9])
 local expected, later_ms, expires, robots = unpack(ARGV, 10, 13)
@@ -15,8 +15,8 @@ local function expected_wait(d)
   return string.format('%.0f', math.max(0, allowed_at(d) - now) + ahead * gap_ms(d))
 end
 
--- The time for which the domain gets no request at all, as far as is known.
-local function closed_for(d)
+-- The time for which the domain rests, as far as is known.
+local function rest_ms_of(d)
   if d.set_paused == 1 then return string.format('%.0f', rules.paused_ms) end
   return string.format('%.0f', math.max(0, d.block_until - now, d.circuit_until - now))
 end
@@ -77,7 +77,7 @@ if found then
   settle(d)
   count_queued()
   wake()
-  return {'joined', found.state, expected_wait(d), closed_for(d)}
+  return {'joined', found.state, expected_wait(d), rest_ms_of(d)}
 end
 
 if scope == '' then scope = scope_by_rule(host, site, path) end
@@ -109,4 +109,4 @@ redis.call('ZADD', 'fetch:domains', now, d.scope)
 redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
 count_queued()
 wake()
-return {'queued', d.scope, wait, closed_for(d)}
+return {'queued', d.scope, wait, rest_ms_of(d)}

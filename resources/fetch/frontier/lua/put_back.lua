@@ -1,7 +1,7 @@
 -- Queues jobs again that were handed to a fetcher and did not arrive there. Not counted as their lapse.
 -- Works that started with them wait for their turn again.
 -- needs: domain line job retry.claim_return works
--- ARGV: rules worker | the keys of the jobs that it holds   -> the number of jobs queued again
+-- ARGV: rules fetcher | the keys of the jobs that it holds   -> the number of jobs queued again
 local held, back = {}, 0
 for place = 3, #ARGV do held[ARGV[place]] = true end
 

@@ -57,7 +57,7 @@ def test_the_sentence_counts_what_came() -> None:
     assert feed_page.draw_feed_chart(fetches(1, outcome="transient", status=None)).summary.startswith(
         "Last fetch: 1 failed"
     )
-    assert chart.busy_rows[-1].said == "not modified (304)"
+    assert chart.busy_rows[-1].result == "not modified (304)"
 
 
 def test_a_feed_that_was_never_fetched_has_an_empty_chart() -> None:

@@ -222,8 +222,7 @@ def test_pausing_and_resuming_change_what_is_combined(admin_client: Client) -> N
 
 
 def test_a_pause_that_is_there_is_no_change(admin_client: Client) -> None:
-    feed = plain_feeds.feed("one", paused=True)
-    assert "Nothing was changed" in said(choose(admin_client, "pause", feed))
+    assert "Nothing was changed" in said(choose(admin_client, "pause", plain_feeds.feed("one", paused=True)))
 
 
 def test_a_redirect_is_adopted_and_taken_back(admin_client: Client, asked: list[str]) -> None:
@@ -395,8 +394,7 @@ def test_another_slug_leaves_the_old_one_leading_to_the_feed(admin_client: Clien
 
 @pytest.mark.parametrize("slug", ["all", "category", "Über", "a b", "-a", ""])
 def test_slugs_that_cannot_be_are_refused(admin_client: Client, slug: str) -> None:
-    feed = plain_feeds.feed("one")
-    assert "Please correct the error" in text_of(save(admin_client, feed, slug=slug))
+    assert "Please correct the error" in text_of(save(admin_client, plain_feeds.feed("one"), slug=slug))
 
 
 def test_a_feed_that_came_to_the_address_since_the_form_was_checked_is_said(
@@ -544,8 +542,7 @@ def test_the_category_of_everything_stays(admin_client: Client) -> None:
 def test_a_category_that_goes_takes_those_below_along_and_leaves_the_feeds(admin_client: Client) -> None:
     news = plain_feeds.category("news")
     plain_feeds.category("europe", plain_feeds.feed("one"), parent=news)
-    page = text_of(admin_client.get(f"{CATEGORIES}{news.pk}/delete/"))
-    assert "News / Europe" in page
+    assert "News / Europe" in text_of(admin_client.get(f"{CATEGORIES}{news.pk}/delete/"))
     admin_client.post(f"{CATEGORIES}{news.pk}/delete/", {"post": "yes"})
     assert [category.slug for category in Category.objects.all()] == [ALL_SLUG]
     assert Feed.objects.count() == 1

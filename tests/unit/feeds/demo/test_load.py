@@ -42,7 +42,7 @@ def test_no_samples_come_where_nobody_serves_them() -> None:
     assert not Feed.objects.filter(is_sample=True).exists()
 
 
-@pytest.mark.usefixtures("gathering", "_offline")
+@pytest.mark.usefixtures("feed_redis", "_offline")
 def test_samples_are_read_and_served_where_there_is_no_way_out(origin: Origin) -> None:
     def load(address: str) -> None:
         demo_load.load_demo_feeds(print, datetime.now(UTC), address)

@@ -1,3 +1,5 @@
+"""Entries of a page: order, cursors, search and bounds."""
+
 import itertools
 import re
 from dataclasses import replace
@@ -115,8 +117,7 @@ def test_a_word_that_is_said_again_and_again_is_one_condition(sea: Feed) -> None
 
 
 def test_since_is_when_an_entry_happened(sea: Feed) -> None:
-    moment = entry(4).published
-    assert shown(replace(asked(), since=moment), sea) == [8, 7, 6, 5, 4]
+    assert shown(replace(asked(), since=entry(4).published), sea) == [8, 7, 6, 5, 4]
 
 
 def test_a_page_of_long_texts_ends_early_and_goes_on(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:

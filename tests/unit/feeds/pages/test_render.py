@@ -112,8 +112,7 @@ def test_pages_lead_to_the_older_and_the_newer_ones() -> None:
 
 
 def test_a_page_names_the_same_in_other_formats_with_its_search() -> None:
-    sea = feed_rows.feed("sea", entry(1))
-    found = page(sea, "q=text").xpath("//link[@rel='alternate']")
+    found = page(feed_rows.feed("sea", entry(1)), "q=text").xpath("//link[@rel='alternate']")
     assert [(each.get("type"), each.get("href")) for each in found] == [
         ("application/atom+xml", "/feeds/sea.atom?q=text"),
         ("application/rss+xml", "/feeds/sea.rss?q=text"),
@@ -150,8 +149,7 @@ def test_nothing_yet_says_what_to_do() -> None:
 
 
 def test_samples_are_called_samples() -> None:
-    sea = feed_rows.feed("sea", is_sample=True)
-    assert page(sea).xpath("string(//h1/span)") == "Sample"
+    assert page(feed_rows.feed("sea", is_sample=True)).xpath("string(//h1/span)") == "Sample"
 
 
 SCAN, STALE = 60, 86_400

@@ -1,3 +1,5 @@
+"""Work of a page: when a feed is fetched first, and the answer for a missing page."""
+
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,3 +1,5 @@
+"""Character encodings of documents: declared, guessed and bounded in time."""
+
 import pytest
 
 from feeds.parser.charset import decode_document

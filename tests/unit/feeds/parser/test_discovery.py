@@ -1,3 +1,5 @@
+"""Discovery of feeds and hubs on a web page."""
+
 import pytest
 
 from feeds.parser.discovery import FeedAddress, discover_feeds, discover_hubs

@@ -1,3 +1,5 @@
+"""Markup of entries: sanitising, absolute links and plain text."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Dates of entries, in the forms that publishers write."""
+
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 

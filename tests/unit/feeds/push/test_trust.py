@@ -47,8 +47,7 @@ def test_news_that_a_server_has_later_than_its_hub_told_of_it_counts_for_the_hub
 def test_a_push_that_comes_just_after_polling_makes_good_for_it() -> None:
     before, hub = PushRecord(arrived=4, missed=1, in_a_row=4), trust.update_score(HubScore(), PushVerdict.TOLD)
     missed = trust.update_record(before, PushVerdict.MISSED, NOW - 30 * MINUTE)
-    late = look(news=False, pushed=30 * MINUTE - LATE_WITHIN)
-    assert trust.judge_look(missed, late) is PushVerdict.LATE
+    assert trust.judge_look(missed, look(news=False, pushed=30 * MINUTE - LATE_WITHIN)) is PushVerdict.LATE
     assert trust.update_record(missed, PushVerdict.LATE, NOW) == PushRecord(arrived=5, missed=1, in_a_row=5)
     assert trust.update_score(trust.update_score(hub, PushVerdict.MISSED), PushVerdict.LATE) == HubScore(2, 0, 1.0)
 

@@ -15,7 +15,7 @@ from tests.hostile.origin import Origin
 from tests.support.feed_hubs import subscribed
 from tests.support.feed_scans import feed, gather, rss, scan, subscribe, titles
 
-pytestmark = pytest.mark.usefixtures("gathering")
+pytestmark = pytest.mark.usefixtures("feed_redis")
 
 
 def row() -> Feed:
@@ -99,8 +99,7 @@ def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss(origin: Ori
         deliver(rss("one", "late"))
 
     read_once(origin, rss("one"))
-    at = datetime.now(UTC)
-    deliveries.keep_delivery(row().pk, Delivery(rss("two"), "", at))
+    deliveries.keep_delivery(row().pk, Delivery(rss("two"), "", datetime.now(UTC)))
     deliver(rss("two"))
     gather()
     assert (origin.asked, row().delivered) == ([], 0)

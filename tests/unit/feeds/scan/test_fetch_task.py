@@ -37,7 +37,7 @@ from tests.support.feed_scans import (
 )
 from tests.support.fetcher_threads import WAIT_SECONDS, ended, fetching, want
 
-pytestmark = pytest.mark.usefixtures("gathering")
+pytestmark = pytest.mark.usefixtures("feed_redis")
 
 
 def row(slug: str = "a") -> Feed:
@@ -163,10 +163,8 @@ def test_a_server_that_asks_for_time_gets_it_and_the_feed_says_so_at_once(
 
 
 def test_who_asks_for_a_feed_whose_server_asks_for_time_is_told_so_and_so_is_the_feed(origin: Origin) -> None:
-    url = origin.does("/f", answer("503 Service Unavailable", "Retry-After: 40"))
-    one = subscribe(url, "a")
-    detail = "The feed could not be fetched: too many requests."
-    assert failure_of(one) == (503, detail)
+    one = subscribe(origin.does("/f", answer("503 Service Unavailable", "Retry-After: 40")), "a")
+    assert failure_of(one) == (503, "The feed could not be fetched: too many requests.")
     assert row().trouble == "THROTTLED"
 
 

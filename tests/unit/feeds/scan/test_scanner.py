@@ -25,7 +25,7 @@ from tests.support.fetch_queue import claimed, jobs, killed_in
 from tests.support.plain_feeds import NOW
 from tests.support.plain_feeds import feed as plain_feed
 
-pytestmark = pytest.mark.usefixtures("gathering")
+pytestmark = pytest.mark.usefixtures("feed_redis")
 
 URL = "https://example.org/a"
 
@@ -45,17 +45,17 @@ def claimed_token(one: Feed) -> int:
     return int(held)
 
 
-def test_what_is_due_is_handed_over_once(gathering: RedisServers) -> None:
+def test_what_is_due_is_handed_over_once(feed_redis: RedisServers) -> None:
     now = datetime.now(UTC)
     subscribe(URL)
     subscribe(f"{URL}2", next_check_at=now + timedelta(hours=1))
     subscribe(f"{URL}3", paused=True)
 
     assert [scan(), scan()] == [1, 0]
-    assert jobs(gathering) == [URL]
+    assert jobs(feed_redis) == [URL]
 
 
-def test_what_waits_in_line_takes_no_place_from_what_is_due(gathering: RedisServers) -> None:
+def test_what_waits_in_line_takes_no_place_from_what_is_due(feed_redis: RedisServers) -> None:
     """It is looked at again all the same: its claim may be lost."""
     now = datetime.now(UTC)
     for place in range(3):
@@ -75,7 +75,7 @@ def test_what_is_flagged_while_a_host_is_found_to_be_left_alone_stays_flagged() 
         assert row(one).flagged_at == after
 
 
-def test_what_is_flagged_comes_first_and_with_a_priority_of_its_own(gathering: RedisServers) -> None:
+def test_what_is_flagged_comes_first_and_with_a_priority_of_its_own(feed_redis: RedisServers) -> None:
     one = subscribe(URL, next_check_at=datetime.now(UTC) + timedelta(hours=1))
     subscribe(f"{URL}2")
 
@@ -84,32 +84,32 @@ def test_what_is_flagged_comes_first_and_with_a_priority_of_its_own(gathering: R
     assert [each.pk for each in due.due_feeds(datetime.now(UTC), 1)] == [one.pk]
     Feed.objects.exclude(pk=one.pk).delete()
     assert scan() == 1
-    assert priority_of(gathering) == JobPriority.FLAGGED
+    assert priority_of(feed_redis) == JobPriority.FLAGGED
 
 
-def test_what_waits_in_line_and_is_flagged_then_comes_before_the_rest(gathering: RedisServers) -> None:
+def test_what_waits_in_line_and_is_flagged_then_comes_before_the_rest(feed_redis: RedisServers) -> None:
     one = subscribe(URL)
     scan()
-    assert priority_of(gathering) == JobPriority.ORDINARY
+    assert priority_of(feed_redis) == JobPriority.ORDINARY
 
     feed_rows.flag_feeds([one.pk], datetime.now(UTC))
     assert scan() == 0
-    assert priority_of(gathering) == JobPriority.FLAGGED
-    assert len(jobs(gathering)) == 1
+    assert priority_of(feed_redis) == JobPriority.FLAGGED
+    assert len(jobs(feed_redis)) == 1
 
 
-def test_a_flag_asks_for_one_scan_until_that_begins(gathering: RedisServers) -> None:
+def test_a_flag_asks_for_one_scan_until_that_begins(feed_redis: RedisServers) -> None:
     one = subscribe(URL)
     for _ in range(3):
         feed_rows.flag_feeds([one.pk], datetime.now(UTC))
-    assert gathering.state.client.llen("work") == 1
+    assert feed_redis.state.client.llen("work") == 1
 
     scan()
     feed_rows.flag_feeds([one.pk], datetime.now(UTC))
-    assert gathering.state.client.llen("work") == 2
+    assert feed_redis.state.client.llen("work") == 2
 
 
-def test_feeds_of_one_host_are_put_in_line_shortest_first(gathering: RedisServers, settings: Settings) -> None:
+def test_feeds_of_one_host_are_put_in_line_shortest_first(feed_redis: RedisServers, settings: Settings) -> None:
     for seconds in (9.0, 2.0, 5.0):
         subscribe(f"{URL}{seconds:g}", expected_seconds=seconds)
     subscribe("https://example.net/long", expected_seconds=60.0)
@@ -130,7 +130,7 @@ def test_a_feed_without_timings_is_expected_to_take_as_long_as_its_host_or_else_
     assert (own["https://a.example/0"], own["https://b.example/2"]) == (4.0, 1.0)
 
 
-def test_no_more_is_taken_than_the_fetchers_have_room_for(gathering: RedisServers, settings: Settings) -> None:
+def test_no_more_is_taken_than_the_fetchers_have_room_for(feed_redis: RedisServers, settings: Settings) -> None:
     def limit_lane(limit: int) -> None:
         lanes = settings.RETRY_LANES
         settings.RETRY_LANES = {**lanes, "fetch.feeds": {**lanes["fetch.feeds"], "limit": limit}}
@@ -144,11 +144,11 @@ def test_no_more_is_taken_than_the_fetchers_have_room_for(gathering: RedisServer
     assert scan() == 0, "a lane that is fuller than it may be ends no scan"
 
 
-def test_a_scan_that_died_with_the_lock_holds_up_nobody_for_long(gathering: RedisServers) -> None:
+def test_a_scan_that_died_with_the_lock_holds_up_nobody_for_long(feed_redis: RedisServers) -> None:
     subscribe(URL)
     with locks.hold_lock(scanner.SCAN_LOCK, scanner.SCAN_LOCK_SECONDS):
         assert scan() == 0
-        assert 0 < gathering.state.client.ttl(scanner.SCAN_LOCK) <= scanner.SCAN_LOCK_SECONDS
+        assert 0 < feed_redis.state.client.ttl(scanner.SCAN_LOCK) <= scanner.SCAN_LOCK_SECONDS
     assert scan() == 1
 
 
@@ -165,17 +165,17 @@ def test_a_scan_that_died_with_the_lock_holds_up_nobody_for_long(gathering: Redi
     ids=["before rows are marked", "before jobs", "before claims", "after jobs", "before all", "at the end"],
 )
 def test_a_scan_killed_between_its_steps_is_made_up_for(
-    gathering: RedisServers, monkeypatch: pytest.MonkeyPatch, module: object, name: str
+    feed_redis: RedisServers, monkeypatch: pytest.MonkeyPatch, module: object, name: str
 ) -> None:
     one = subscribe(URL)
 
     killed_in(monkeypatch, module, name, scan)
     scan()
-    if claimed(gathering) and not jobs(gathering):
-        sweep(gathering)
+    if claimed(feed_redis) and not jobs(feed_redis):
+        sweep(feed_redis)
 
-    assert jobs(gathering) == [URL]
-    assert claimed(gathering) == 1
+    assert jobs(feed_redis) == [URL]
+    assert claimed(feed_redis) == 1
     assert row(one).next_check_at <= datetime.now(UTC)
 
 
@@ -186,27 +186,27 @@ def sweep(servers: RedisServers) -> None:
     worker.sweep_claims()
 
 
-def test_a_feed_that_did_not_come_back_is_handed_over_again_in_the_same_scan(gathering: RedisServers) -> None:
+def test_a_feed_that_did_not_come_back_is_handed_over_again_in_the_same_scan(feed_redis: RedisServers) -> None:
     one = subscribe(URL)
     scan()
-    gathering.state.client.flushall()
+    feed_redis.state.client.flushall()
     assert scan() == 0  # it may be in line for a while
 
     Feed.objects.filter(pk=one.pk).update(handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
     assert scan() == 1
-    assert jobs(gathering) == [URL]
+    assert jobs(feed_redis) == [URL]
     assert row(one).scan == Scan.objects.get()
 
 
-def test_a_flagged_feed_is_fetched_though_the_clock_was_set_back_since_it_was_stored(gathering: RedisServers) -> None:
+def test_a_flagged_feed_is_fetched_though_the_clock_was_set_back_since_it_was_stored(feed_redis: RedisServers) -> None:
     one = subscribe(URL, checked_at=datetime.now(UTC) + timedelta(hours=1))
     feed_rows.flag_feeds([one.pk], datetime.now(UTC))
     assert scan() == 1
-    assert jobs(gathering) == [URL]
+    assert jobs(feed_redis) == [URL]
 
 
 def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
-    gathering: RedisServers, monkeypatch: pytest.MonkeyPatch
+    feed_redis: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = subscribe(URL, handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
     ordered = scanner.order_feeds
@@ -217,7 +217,7 @@ def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
 
     monkeypatch.setattr(scanner, "order_feeds", comes_back)
     assert scan() == 0
-    assert (jobs(gathering), claimed(gathering), row(one).handed_over_at) == ([], 0, None)
+    assert (jobs(feed_redis), claimed(feed_redis), row(one).handed_over_at) == ([], 0, None)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
     ],
 )
 def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
-    gathering: RedisServers, seconds: float, reason: str, minutes: int
+    feed_redis: RedisServers, seconds: float, reason: str, minutes: int
 ) -> None:
     one = subscribe(URL)
     stores.run_steps(queue.block_domain("example.org", seconds))
@@ -241,7 +241,7 @@ def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
     assert re.fullmatch(reason, row(one).reason)
     assert timedelta(minutes=minutes) < row(one).next_check_at - datetime.now(UTC) < timedelta(minutes=minutes + 5)
     assert row(one).handed_over_at is None
-    assert (jobs(gathering), claimed(gathering), Scan.objects.count()) == ([], 0, 0)
+    assert (jobs(feed_redis), claimed(feed_redis), Scan.objects.count()) == ([], 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_the_bound_of_a_scan_knows_how_many_fetchers_there_are(
         assert scanner.bound_fetch_seconds(fetches) == seconds
 
 
-def test_a_scan_whose_feeds_never_come_back_has_no_time(gathering: RedisServers) -> None:
+def test_a_scan_whose_feeds_never_come_back_has_no_time(feed_redis: RedisServers) -> None:
     began = datetime.now(UTC)
     many = [subscribe(f"https://{place}.example/") for place in range(2)]
     scan()

@@ -139,8 +139,7 @@ def test_only_the_feeds_own_failures_are_counted(finding: FetchFinding, state: F
 def test_our_own_outage_makes_no_feed_better_or_worse() -> None:
     before = decided(failed(Failure.PERMANENT, 410)).feed_state
     for finding in (failed(Failure.OURS), failed(Failure.THROTTLED, 429)):
-        after = decided(finding, before).feed_state
-        assert replace(after, held_up=0) == before
+        assert replace(decided(finding, before).feed_state, held_up=0) == before
 
 
 def test_failures_keep_what_was_known_of_the_feed() -> None:

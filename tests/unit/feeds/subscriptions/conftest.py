@@ -14,7 +14,7 @@ from tests.support.hub_server import Hub
 
 
 @pytest.fixture
-def _reached(gathering: RedisServers, live_server: LiveServer, settings: Settings) -> None:
+def _reached(feed_redis: RedisServers, live_server: LiveServer, settings: Settings) -> None:
     settings.FEEDS_PUSH, settings.PUBLIC_URL = True, live_server.url
     settings.FEEDS_PUSH_COOL_SECONDS = 0
     settings.RETRY_DONE_SECONDS = 0.01  # the same request can be sent again at once

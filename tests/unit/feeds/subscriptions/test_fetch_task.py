@@ -198,8 +198,7 @@ def test_a_refusal_in_an_answer_of_200_is_understood_and_asked_for_in_another_wa
     cloud.wants_domain = False
     offered(origin, cloud)
     scanned(denied)
-    found = only()
-    assert "calls back the address that asks" in found.reason
+    assert "calls back the address that asks" in only().reason
     due_now()
     scanned(in_force)
     assert ["domain" in each for each in cloud.asked] == [True, False]

@@ -115,7 +115,7 @@ def earth() -> Feed:
     return sea
 
 
-@pytest.mark.usefixtures("gathering")
+@pytest.mark.usefixtures("feed_redis")
 def test_the_hub_is_told_of_a_feed_that_changed_and_of_its_combinations_and_of_nothing_else(
     settings: Settings, origin: Origin
 ) -> None:
@@ -145,7 +145,7 @@ def test_the_hub_is_not_told_while_it_would_be_shown_what_was_there_before(worke
     assert workers.calls == []
 
 
-@pytest.mark.usefixtures("gathering")
+@pytest.mark.usefixtures("feed_redis")
 def test_however_often_a_feed_changes_the_hub_is_told_once_in_a_while(settings: Settings, origin: Origin) -> None:
     settings.FEEDS_HUB = origin.does("/hub", answer("204 No Content"))
     sea = earth()
@@ -261,7 +261,7 @@ def change(workers: Workers) -> None:
     workers.work()
 
 
-@pytest.mark.usefixtures("gathering")
+@pytest.mark.usefixtures("feed_redis")
 def test_what_changes_is_delivered_by_the_hub_to_its_subscribers(
     live_server: LiveServer, settings: Settings, tmp_path: Path, origin: Origin
 ) -> None:

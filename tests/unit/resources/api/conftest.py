@@ -9,7 +9,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from resources.mirror import hosts, lookup
+from resources.mirror import hosts
 from resources.tiles import publication
 from resources.tiles.data import compiler
 from resources.tiles.models import Layer
@@ -19,6 +19,7 @@ from retry import stores
 from tests.conftest import RedisServers
 
 from ..conftest import LINES
+from ..mirror.conftest import look_up_anew
 
 HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
 JSON = "application/json"
@@ -71,7 +72,7 @@ def send(reporter: Caller, body: Any, **fields: str) -> Any:
 @pytest.fixture(autouse=True)
 def _nothing_known() -> None:
     hosts.forget_blocked_hosts()
-    lookup.look_up_urls.forget_all_here()
+    look_up_anew()
 
 
 @pytest.fixture(autouse=True)

@@ -1,3 +1,5 @@
+"""The API of layers: updates of speeds, expiry, lists and descriptions."""
+
 import gzip
 import json
 import random

@@ -1,3 +1,5 @@
+"""Tokens of the API: issue, scope, rate limit and revocation."""
+
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -135,8 +137,7 @@ def test_the_admin_shows_a_new_token_once(admin_client: Client, layer: Layer) ->
 def test_a_token_is_changed_in_the_admin_without_a_new_text(admin_client: Client, layer: Layer, caller: Caller) -> None:
     row = ApiToken.objects.get()
     form = {"name": "sensors", "layers": "", "expires_at_0": "", "expires_at_1": ""}
-    answer = admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", form)
-    assert answer.status_code == 302
+    assert admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", form).status_code == 302
     problem(caller.send("north,1,50"), 401)
     admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", {**form, "enabled": "on"})
     assert caller.send("north,1,50").status_code == 200

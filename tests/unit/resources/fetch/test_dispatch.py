@@ -219,8 +219,7 @@ def test_rows_are_written_between_claims_and_jobs_and_can_drop_work(clock: Clock
         return [dropped.key]
 
     wanted = {each.key: QueuedWork(each) for each in (WORK, dropped, earlier)}
-    found = dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
-    assert dropped.key not in found
+    assert dropped.key not in dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
     assert isinstance(look(dropped), claim_state.WorkUnknown)
     assert jobs(servers) == [URL]
 

@@ -1,3 +1,5 @@
+"""Management commands of layers: load, speeds, expiry and upstream tiles."""
+
 import json
 from pathlib import Path
 from typing import Any

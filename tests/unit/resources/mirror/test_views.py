@@ -131,8 +131,7 @@ def test_what_another_machine_holds_is_waited_for_and_asked_of_it(
 ) -> None:
     blob = keep(BODY, holder="there")
     blobs.remove_local_blob(blob.digest)
-    response = client.get(f"/resources/{blob.digest}")
-    assert response.status_code == 302
+    assert client.get(f"/resources/{blob.digest}").status_code == 302
     [member] = cast(list[bytes], redis_servers.state.client.zrange("mirror:upload:there", 0, -1))
     assert member.decode().startswith(f"{blob.digest} ")
 
@@ -162,16 +161,14 @@ def test_a_signed_url_is_answered_and_not_kept_beyond_the_hot_window(client: Rea
 
 @pytest.mark.parametrize("url", [URL, URL.ljust(2000, "x")], ids=["short", "the longest"])
 def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, published: list[Any], url: str) -> None:
-    response = client.get(links.sign_url(url))
-    assert response.status_code == 302
+    assert client.get(links.sign_url(url)).status_code == 302
     [(task, work_key, _, arguments, lane)] = published
     assert (task, lane, arguments[0]) == ("resources.mirror", "fetch.fast", url)
     assert work_key == f"mirror:{arguments[1]}"
 
 
 def test_forged_and_malformed_addresses_are_refused_in_words(client: Reader) -> None:
-    signed = links.sign_url(URL)
-    signature, encoded = signed.split("/")[2:]
+    signature, encoded = links.sign_url(URL).split("/")[2:]
     statuses = {
         f"/resources/{signature[::-1]}/{encoded}": 403,
         f"/resources/{signature}/{encoded}A": 400,
@@ -230,8 +227,7 @@ def test_seen_is_what_says_how_a_url_stands(client: Reader, keep: Keep, give: Gi
 
 
 def test_what_is_stored_is_served_while_its_url_is_fetched_again(client: Reader, keep: Keep, give: Give) -> None:
-    row = give(keep(BODY))
-    assert wanted_urls.refetch_urls([row.url_digest], NOW) == 1
+    assert wanted_urls.refetch_urls([give(keep(BODY)).url_digest], NOW) == 1
     assert client.get(links.sign_url(URL)).body == BODY
 
 

@@ -1,3 +1,5 @@
+"""Areas of pre-warming: tiles of a box or a polygon, counts and bounds."""
+
 import json
 
 import pytest

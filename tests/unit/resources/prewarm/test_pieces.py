@@ -1,3 +1,5 @@
+"""Pieces of pre-warming: order by benefit, rules, estimates and progress."""
+
 import math
 import time
 from datetime import UTC, datetime, timedelta

@@ -34,8 +34,7 @@ def test_what_a_killed_process_had_read_ends_and_its_folder_goes(tmp_path: Path)
     asking.kill()
     asking.wait()
     eventually(lambda: not is_running(reader), 10, "the child has ended")
-    left = list((tmp_path / "uploads").glob("held-*"))
-    assert len(left) == 1
+    assert len(list((tmp_path / "uploads").glob("held-*"))) == 1
     with compile_process.upload_folder(tmp_path / "uploads") as mine:
         assert list((tmp_path / "uploads").glob("held-*")) == [mine]
     assert not mine.exists()

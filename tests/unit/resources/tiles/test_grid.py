@@ -1,3 +1,5 @@
+"""The tile grid: projection, bounds, and the tiles that they touch."""
+
 import math
 
 import numpy as np
@@ -114,8 +116,7 @@ def test_the_tile_that_shows_bounds_touches_them_within_the_zooms(box: grid.Boun
 
 def test_bounds_across_the_antimeridian_touch_tiles_on_both_sides_only() -> None:
     fiji = grid.Bounds(177.0, -19.0, -178.0, -16.0)
-    touched = {x for x in range(64) for y in range(64) if grid.bounds_touch_tile(fiji, 6, x, y)}
-    assert touched == {0, 63}
+    assert {x for x in range(64) for y in range(64) if grid.bounds_touch_tile(fiji, 6, x, y)} == {0, 63}
     assert len(fiji.boxes()) == 2
     assert grid.bounds_touch_tile(grid.Bounds(179.9, 0, 180, 10), 3, 0, 3), "a stroke at the map's edge reaches there"
 
@@ -135,8 +136,7 @@ def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
 def test_unwrapping_goes_on_past_the_antimeridian_and_starts_anew_in_each_line() -> None:
     found = grid.unwrap_longitudes(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
     assert found.tolist() == [179, 181, 182, 170, 181, 179]
-    from_edge_to_edge = np.array([-180.0, 180.0])
-    assert grid.unwrap_longitudes(from_edge_to_edge, np.array([0, 2])).tolist() == [-180, 180]
+    assert grid.unwrap_longitudes(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""The state of a layer in words: bounds, and the time of its version."""
+
 from datetime import UTC, datetime
 
 import pytest

@@ -1,3 +1,5 @@
+"""The snapshot of all layers, and versions that only grow."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""Pages of layers: description, snippets, preview and map."""
+
 import html
 import json
 import re

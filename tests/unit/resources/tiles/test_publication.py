@@ -212,8 +212,7 @@ def test_a_bad_slug_is_refused_before_anything_is_written(load: Load) -> None:
 
 
 def test_a_file_that_was_cut_short_is_written_again(load: Load) -> None:
-    layer = load()
-    path = Path(default_storage.path(layer.geometry_name))
+    path = Path(default_storage.path(load().geometry_name))
     path.write_bytes(path.read_bytes()[:100])
     load(data=LINES)
     assert publication.segment_ids(Layer.objects.get()) == ["north", "south", "west"]

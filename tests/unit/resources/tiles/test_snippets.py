@@ -1,3 +1,5 @@
+"""Snippets for map clients: Leaflet, QGIS and the documentation."""
+
 import ast
 import dataclasses
 import json

@@ -1,3 +1,5 @@
+"""Styles of layers: checks, ramps, legends and widths."""
+
 import json
 import re
 from itertools import pairwise

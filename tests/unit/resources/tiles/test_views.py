@@ -119,8 +119,7 @@ def test_parts_of_a_block_share_one_claim(
     expired, gone = "/tiles/jams/12/2045/1361.png", "/tiles/jams/12/2047/1362.png"
     client.get(expired)
     paint(published[0])
-    bounds = grid.tile_bounds(12, 2045, 1361)
-    tiles_work.expire_layer("jams", LayerPart.of(bounds.as_list()))
+    tiles_work.expire_layer("jams", LayerPart.of(grid.tile_bounds(12, 2045, 1361).as_list()))
     redis_servers.cache.client.delete(contents.content_name(Tile("jams", 12, 2047, 1362).content_key))
     assert client.get(gone).status_code == 302
     assert client.get(expired)["Cache-Status"].endswith("detail=claimed")
@@ -289,8 +288,7 @@ def test_cold_upstream_tiles_go_to_fetchers(client: Client, upstream: LoadUpstre
 def test_expired_parts_are_fetched_in_the_slower_lane(
     client: Client, upstream: LoadUpstream, store: Store, published: list[Any]
 ) -> None:
-    layer = upstream()
-    store(Prepared(image(image_format="JPEG"), "image/jpeg", 60, 600, version=layer.version))
+    store(Prepared(image(image_format="JPEG"), "image/jpeg", 60, 600, version=upstream().version))
     assert client.get(f"{UPSTREAM_TILE}.png")["Content-Type"] == "image/jpeg"
     work.expire_layer("osm", LayerPart.of(None, 4, 9))
     assert client.get(f"{UPSTREAM_TILE}.png")["Server-Timing"].endswith("desc=hit")

@@ -450,8 +450,8 @@ def test_an_address_that_its_function_cannot_bear_names_nothing(caplog: pytest.L
 @pytest.mark.parametrize(
     ("changes", "identifier"),
     [
-        ({"TRAFFIC": {"tiles": "resources.tiles.tile_address.asked_tile"}}, "resources.E001"),
-        ({"TRAFFIC": {'/a" 1; evil': "resources.tiles.tile_address.asked_tile"}}, "resources.E001"),
+        ({"TRAFFIC": {"tiles": "resources.tiles.tile_address.parse_requested_tile"}}, "resources.E001"),
+        ({"TRAFFIC": {'/a" 1; evil': "resources.tiles.tile_address.parse_requested_tile"}}, "resources.E001"),
         ({"TRAFFIC": {"/a/": "resources.tiles.tile_address.nothing"}}, "resources.E002"),
         ({"TRAFFIC": {"/a/": "nowhere.at.all"}}, "resources.E002"),
         ({"TRAFFIC_LOG_MAX_BYTES": 10}, "resources.E003"),

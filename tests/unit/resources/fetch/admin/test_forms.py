@@ -1,7 +1,4 @@
-"""The admin of headers: values go in, and do not come out again.
-
-The admin of timings: a long table that is looked at, and never counted.
-"""
+"""The admin of headers, whose values are never shown again, and of timings, a long table that is never counted."""
 
 import re
 from datetime import timedelta

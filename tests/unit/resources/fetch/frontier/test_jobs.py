@@ -147,8 +147,7 @@ def test_works_start_with_the_job_that_they_want(servers: RedisServers) -> None:
     tokens = {work: begun(work).token for work in (WORK, LATE)}
     for work, token in tokens.items():
         want(work, token)
-    found = claim_and_start()
-    assert found.starts == {WORK.key: claims.STARTED, LATE.key: claims.STARTED}
+    assert claim_and_start().starts == {WORK.key: claims.STARTED, LATE.key: claims.STARTED}
     assert queued(servers, "fetch.fast") == set()
     for work, token in tokens.items():
         assert not start(work, token)
@@ -161,8 +160,7 @@ def test_work_that_goes_on_elsewhere_or_has_ended_does_not_start_with_its_job() 
     want(LATE, ended)
     assert start(WORK, token)
     assert finish(LATE, ended)
-    found = claim_and_start()
-    assert found.starts == {WORK.key: 0, LATE.key: 0}
+    assert claim_and_start().starts == {WORK.key: 0, LATE.key: 0}
     assert isinstance(look(WORK), claim_state.ClaimTaken)
 
 
@@ -227,8 +225,7 @@ def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
         assert run(queue.requeue_unheld_jobs("w", [])) == 1
     assert queued(servers, "fetch.fast") == {WORK.key}
     clock.pass_by(2)
-    found = claim_and_start()
-    assert found.starts == {WORK.key: claims.STARTED}
+    assert claim_and_start().starts == {WORK.key: claims.STARTED}
 
 
 def report_and_finish(held: jobs.ClaimedJob, ending: claims.ClaimEnd) -> tuple[bool, object]:

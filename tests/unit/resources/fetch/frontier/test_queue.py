@@ -90,8 +90,7 @@ def test_a_domains_backlog_is_bounded_and_its_end_is_kept_for_who_waits(clock: C
     settings.FETCH_DOMAIN_BACKLOG = 10
     for number in range(9):
         assert isinstance(enqueue(job(str(number))), jobs.JobEnqueued)
-    full = enqueue(job("9"))
-    assert full == jobs.BacklogFull(4.5)
+    assert enqueue(job("9")) == jobs.BacklogFull(4.5)
     assert isinstance(enqueue(job("9", priority=jobs.JobPriority.INTERACTIVE)), jobs.JobEnqueued)
     assert isinstance(enqueue(job("10", priority=jobs.JobPriority.INTERACTIVE)), jobs.BacklogFull)
     assert isinstance(enqueue(job("1", "b.example.com")), jobs.JobEnqueued)
@@ -243,8 +242,7 @@ def test_what_is_to_fail_comes_first_and_takes_room_too(clock: Clock) -> None:
     enqueue(*(job(f"old-{number}", expires_at=clock.unix + 1) for number in range(2)))
     clock.pass_by(2)
     enqueue(job("new", "b.example.com"))
-    found = claim_some(most=2)
-    assert [one.why for one in found if isinstance(one, jobs.DeadJob)] == ["expired", "expired"]
+    assert [one.why for one in claim_some(most=2) if isinstance(one, jobs.DeadJob)] == ["expired", "expired"]
     assert names(claim_some()) == ["new"]
 
 

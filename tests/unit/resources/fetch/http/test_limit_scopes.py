@@ -1,4 +1,4 @@
-"""Scopes of an origin's limits, ways out by name, and the way out of a domain."""
+"""Scopes of an origin's limits, egresses by name, and the egress of a domain."""
 
 from collections import Counter
 

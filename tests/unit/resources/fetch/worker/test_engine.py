@@ -126,8 +126,7 @@ async def slept(asleep_seconds: float, *acts: object) -> float:
 
 
 async def test_a_new_job_wakes_who_sleeps() -> None:
-    found = claim()
-    assert isinstance(found, NothingDue)
+    assert isinstance(claim(), NothingDue)
     assert await slept(20, lambda: enqueue(job("1"))) < 10
     assert isinstance(claim(), ClaimedJob)
 
@@ -265,8 +264,7 @@ async def test_claims_whose_replies_are_lost_are_no_lapses(
         return replies
 
     monkeypatch.setattr(stores, "execute_all", losing)
-    work = page_work(origin.does("/a", answer(body=b"page")))
-    assert isinstance(await fetch(work), claim_state.WorkDone)
+    assert isinstance(await fetch(page_work(origin.does("/a", answer(body=b"page")))), claim_state.WorkDone)
     assert len(lost) >= 3
     said = [record.message for record in caplog.records if record.name == "tarry.fetching"]
     assert said == ["nothing can be claimed", "claims are answered again"]

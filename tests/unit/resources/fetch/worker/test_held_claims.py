@@ -8,7 +8,7 @@ import pytest
 
 from resources.fetch.task import TaskCall
 from resources.fetch.worker import held_claims
-from resources.fetch.worker.held_claims import HeldClaims, RedisTrips, single_step
+from resources.fetch.worker.held_claims import HeldClaims, RedisTrips
 from retry import scripts, stores
 from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
@@ -87,13 +87,13 @@ async def test_who_asks_as_a_trip_ends_is_not_left_behind(
 
     async def ask(name: str) -> None:
         for number in range(20):
-            assert await trips.run(single_step(echo(f"{name}{number}"))) == f"{name}{number}".encode()
+            assert await trips.run(stores.make_single_step(echo(f"{name}{number}"))) == f"{name}{number}".encode()
 
     await asyncio.gather(*map(ask, "abc"))
 
 
 async def test_what_is_asked_together_shares_a_trip(trips: RedisTrips, shared: list[int]) -> None:
-    found = await asyncio.gather(*(trips.run(single_step(echo(str(number)))) for number in range(50)))
+    found = await asyncio.gather(*(trips.run(stores.make_single_step(echo(str(number)))) for number in range(50)))
     assert found == [str(number).encode() for number in range(50)]
     assert shared == [50]
 
@@ -105,7 +105,7 @@ async def test_steps_go_on_at_their_own_pace_from_server_to_server(trips: RedisT
 
 
 async def test_one_that_is_refused_takes_no_other_along(trips: RedisTrips) -> None:
-    refused = trips.run(single_step(ScriptCall("state", "trips.refuse", [])))
-    found = await asyncio.gather(refused, trips.run(single_step(echo("a"))), return_exceptions=True)
+    refused = trips.run(stores.make_single_step(ScriptCall("state", "trips.refuse", [])))
+    found = await asyncio.gather(refused, trips.run(stores.make_single_step(echo("a"))), return_exceptions=True)
     assert isinstance(found[0], StoreUnavailable)
     assert found[1] == b"a"

@@ -124,8 +124,7 @@ async def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_i
 async def test_what_is_wanted_is_fetched_once_and_becomes_content(
     origin: Origin, path: str, servers: RedisServers
 ) -> None:
-    work = page_work(origin.does(path, answer(body=b"page")))
-    found = await fetch(work)
+    found = await fetch(page_work(origin.does(path, answer(body=b"page"))))
     assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
     stored = await content("content:page")
@@ -179,8 +178,7 @@ async def test_what_is_too_slow_is_tried_once_more_unless_its_task_does_not_want
     settings.FETCH_HEAD_SECONDS = 0.2
     settings.FETCH_BACKOFF_BASE_SECONDS = 0.01
     monkeypatch.setattr(TASK, "settles_waits", not tries_again, raising=False)
-    work = page_work(origin.does("/a", Peer.hang))
-    found = await fetch(work)
+    found = await fetch(page_work(origin.does("/a", Peer.hang)))
     assert isinstance(found, claim_state.WorkFailed)
     assert found.status == 504
     assert origin.targets == ["/a"] * times
@@ -189,8 +187,7 @@ async def test_what_is_too_slow_is_tried_once_more_unless_its_task_does_not_want
 async def test_clients_do_not_wait_for_longer_than_they_do_for_a_server_that_asks_for_time(
     origin: Origin, servers: RedisServers
 ) -> None:
-    work = page_work(origin.does("/a", answer("429 Too Many Requests", "Retry-After: 300")))
-    found = await fetch(work)
+    found = await fetch(page_work(origin.does("/a", answer("429 Too Many Requests", "Retry-After: 300"))))
     assert isinstance(found, claim_state.WorkFailed)
     assert found.status == 503
     assert 299 <= found.wait_seconds <= 301
@@ -202,8 +199,7 @@ async def test_clients_do_not_wait_for_longer_than_they_do_for_a_server_that_ask
     ("path", "status"), [("/unplanned", 404), ("/unprepared", 502), ("/unstorable", 502), ("/promised/unprepared", 502)]
 )
 async def test_a_task_that_fails_is_a_failure(origin: Origin, path: str, status: int, servers: RedisServers) -> None:
-    work = page_work(origin.does(path, answer(body=b"page")))
-    found = await fetch(work)
+    found = await fetch(page_work(origin.does(path, answer(body=b"page"))))
     assert isinstance(found, claim_state.WorkFailed)
     assert found.status == status
     assert leftovers(servers) == []

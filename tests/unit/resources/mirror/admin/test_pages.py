@@ -118,16 +118,14 @@ def test_what_is_chosen_for_too_many_is_refused_and_says_what_to_do(
 def test_what_is_blocked_or_taken_down_is_not_fetched_again(admin_client: Client, stored: str) -> None:
     MirroredHost.objects.create(host="example.org", blocked=True)
     resource("d", url="https://other.example/d", host="other.example", state=UrlState.FAILED, failure="taken down")
-    keys = Resource.objects.values_list("pk", flat=True)
-    [told] = said(choose(admin_client, URLS, "refetch", *keys))
+    [told] = said(choose(admin_client, URLS, "refetch", *Resource.objects.values_list("pk", flat=True)))
     assert told.startswith("Queued for fetching: 0. Not fetched, blocked or taken down: 2.")
     assert not Resource.objects.filter(state=UrlState.WANTED).exists()
 
 
 def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: str) -> None:
     for page, key in ((URLS, digest_of(url("a"))), (FILES, content("a"))):
-        asked = choose(admin_client, page, "take_down", key)
-        assert "cannot be undone" in text_of(asked)
+        assert "cannot be undone" in text_of(choose(admin_client, page, "take_down", key))
         assert not Blob.objects.get().taken_down_at
     assert "Taken down: 1." in said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))[0]
     assert Blob.objects.get().taken_down_at
@@ -179,7 +177,7 @@ def test_a_host_is_blocked_and_unblocked(admin_client: Client) -> None:
     assert not row.blocked
 
 
-@pytest.mark.parametrize("action", ["block", "unblock", "forgive"])
+@pytest.mark.parametrize("action", ["block", "unblock", "reset_trust"])
 def test_an_action_is_for_few_hosts_at_a_time(admin_client: Client, action: str) -> None:
     given = {"blocked": action == "unblock", "lies": 1}
     rows = [MirroredHost(host=f"{number}.example", **given) for number in range(MAX_HOSTS_PER_ACTION + 1)]
@@ -203,7 +201,7 @@ def test_a_host_that_lied_is_put_to_the_test_again(admin_client: Client) -> None
     MirroredHost.objects.create(host="liar.example", lies=2, lied_at=NOW, confirmed=20, asked=9)
     assert "validators not trusted" in text_of(admin_client.get(HOSTS))
     Validator.objects.create(key="k", host="liar.example", blob_digest=content("a"), seen_at=NOW)
-    assert "liar.example" in said(choose(admin_client, HOSTS, "forgive", "liar.example"))[0]
+    assert "liar.example" in said(choose(admin_client, HOSTS, "reset_trust", "liar.example"))[0]
     row = MirroredHost.objects.get()
     assert (row.lies, row.lied_at, row.confirmed, row.asked) == (0, None, 0, 9)
     assert not Validator.objects.exists()

@@ -5,8 +5,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from resources.fetch.http.messages import Failure, FetchFailed, Head, OutcomeTiming
 from resources.mirror.ingest import dedupe
-from resources.mirror.ingest.dedupe import HeadValidator, ValidatorStrength, ValidatorTrust
-from resources.mirror.ingest.work import LaneName
+from resources.mirror.ingest.dedupe import HeadValidator, LaneName, ValidatorStrength, ValidatorTrust
 
 DIGEST, OPAQUE = HeadValidator("d", ValidatorStrength.DIGEST), HeadValidator("o", ValidatorStrength.OPAQUE)
 
@@ -21,14 +20,14 @@ DIGEST, OPAQUE = HeadValidator("d", ValidatorStrength.DIGEST), HeadValidator("o"
     ],
 )
 def test_opaque_validators_count_once_confirmed_and_none_of_a_liar(trust: ValidatorTrust, keys: list[str]) -> None:
-    assert dedupe.believed_keys([DIGEST, OPAQUE], trust) == keys
+    assert dedupe.select_trusted_keys([DIGEST, OPAQUE], trust) == keys
 
 
 @pytest.mark.parametrize(
     ("known", "digest"), [({}, None), ({"d": "x"}, "x"), ({"d": "x", "o": "x"}, "x"), ({"d": "x", "o": "y"}, None)]
 )
 def test_a_content_is_known_when_all_that_is_known_agrees(known: dict[str, str], digest: str | None) -> None:
-    assert dedupe.agreed_digest(["d", "o"], known) == digest
+    assert dedupe.find_agreed_digest(["d", "o"], known) == digest
 
 
 def test_the_first_of_a_host_are_downloaded_and_then_one_in_so_many() -> None:
@@ -76,7 +75,7 @@ def test_what_may_be_there_later_is_tried_so_often(failure: Failure, attempts: i
 )
 def test_a_signature_that_is_not_taken_is_as_good_as_expired(status: int, is_signed: bool, failure: Failure) -> None:
     failed = FetchFailed(Failure.PERMANENT, "", OutcomeTiming(0, 0), status)
-    assert dedupe.recorded_failure(failed, is_signed=is_signed) is failure
+    assert dedupe.choose_recorded_failure(failed, is_signed=is_signed) is failure
 
 
 MD5 = "9e107d9d372bb6826bd81d3542a419d6"

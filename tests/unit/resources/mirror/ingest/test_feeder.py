@@ -7,7 +7,6 @@ from pytest_django import Settings
 
 from resources.fetch.frontier import queue
 from resources.mirror.ingest import feeder, wanted_urls
-from resources.mirror.ingest.work import url_work_key
 from resources.mirror.models import Resource
 from retry import claims, stores
 from retry.errors import PreparationError
@@ -36,7 +35,7 @@ def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> Non
     assert feed() == 2
     client = mirroring.state.client
     assert client.zrange(claims.queued_key("fetch.ingest"), 0, -1) == [
-        url_work_key(digest_of("https://example.org/a.jpg")).encode()
+        wanted_urls.url_work_key(digest_of("https://example.org/a.jpg")).encode()
     ]
     assert client.zcard(claims.queued_key("fetch.large")) == 1
 
@@ -112,8 +111,7 @@ def test_what_redis_has_lost_is_handed_over_again(mirroring: RedisServers) -> No
     report(*urls(3))
     feed()
     mirroring.state.client.flushall()
-    later = datetime.now(UTC) + timedelta(seconds=feeder.IN_HAND_SECONDS + 1)
-    assert feeder.feed_fetchers(later) == 3
+    assert feeder.feed_fetchers(datetime.now(UTC) + timedelta(seconds=feeder.IN_HAND_SECONDS + 1)) == 3
     assert jobs(mirroring) == urls(3)
 
 
@@ -150,7 +148,7 @@ def test_work_that_ends_its_fetcher_again_and_again_is_given_up(settings: Settin
 def fail_its_work(status: int) -> None:
     """Fails its work, as the sweeper does, or a fetcher that postpones it for long."""
     error = PreparationError("It ended its fetcher twice.", status=status, retry_seconds=60)
-    stores.execute_call(claims.finish_failed_call(url_work_key(digest_of(URL)), 1, error, luck=0.5))
+    stores.execute_call(claims.finish_failed_call(wanted_urls.url_work_key(digest_of(URL)), 1, error, luck=0.5))
 
 
 def test_what_was_wanted_by_a_clock_that_was_ahead_is_handed_over_now(mirroring: RedisServers) -> None:

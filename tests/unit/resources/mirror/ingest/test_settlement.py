@@ -43,8 +43,7 @@ def vouched(body: bytes, said: str = "") -> Behaviour:
 
 def steps() -> dict[str, str]:
     """By the path of each URL."""
-    rows = Resource.objects.values_list("url", "step")
-    return {f"/{url.rpartition('/')[2]}": step for url, step in rows}
+    return {f"/{url.rpartition('/')[2]}": step for url, step in Resource.objects.values_list("url", "step")}
 
 
 def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:

@@ -23,7 +23,7 @@ from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
 from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
 from tests.conftest import RedisServers
 
-from ..conftest import raising
+from ..conftest import look_up_anew, raising
 
 pytestmark = pytest.mark.django_db
 
@@ -247,8 +247,7 @@ def test_a_file_that_is_taken_down_while_its_urls_are_written_leaves_none_of_the
     assert Blob.objects.get().taken_down_at is not None
     rows = Resource.objects.values_list("pk", "state", "failure", "due_at")
     assert set(rows) <= {(one, UrlState.FAILED, TAKEN_DOWN_FAILURE, None) for one in (URL, ALIAS)}
-    lookup.look_up_urls.forget_all_here()
-    known = lookup.look_up_urls([URL, ALIAS])
+    known = look_up_anew(URL, ALIAS)
     assert known[URL].failure == TAKEN_DOWN_FAILURE
     assert {one.state for one in known.values()} == {UrlState.FAILED}
 
@@ -308,5 +307,4 @@ def test_an_outcome_without_content_leaves_what_others_decided_meanwhile(
     assert (found.state, found.failure, found.blob_digest) == expected
     assert (found.due_at is not None) == (found.state == "wanted")
     assert isinstance(told, FoundContent) == (found.state == "stored")
-    lookup.look_up_urls.forget_all_here()
-    assert lookup.look_up_urls([URL])[URL].state == found.state
+    assert look_up_anew(URL)[URL].state == found.state

@@ -1,3 +1,5 @@
+"""Painting of thumbnails: formats, boxes, orientation, colours and refused images."""
+
 import io
 import struct
 

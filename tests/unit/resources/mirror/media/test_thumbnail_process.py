@@ -72,9 +72,7 @@ def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: Thumbnail
 def test_the_largest_images_are_painted_within_their_memory(
     fresh: ThumbnailPainter, image_format: str, mode: str, options: dict[str, object]
 ) -> None:
-    body = large(image_format, mode, **options)
-
-    assert max(paint(fresh, body, WAYS[1]).size) == 2048
+    assert max(paint(fresh, large(image_format, mode, **options), WAYS[1]).size) == 2048
     assert fresh.pid
     assert peak_bytes(fresh.pid) < MEMORY_BYTES
 
@@ -107,9 +105,7 @@ def test_a_file_that_cannot_be_read_to_its_end_leaves_no_child_waiting_for_it(pa
 def test_a_child_that_nobody_needs_ends() -> None:
     painter = ThumbnailPainter(idle_seconds=0.05)
     paint(painter, files.PICTURES["a.png"])
-    child = psutil.Process(painter.pid)
-
-    gone, _ = psutil.wait_procs([child], timeout=10)
+    gone, _ = psutil.wait_procs([psutil.Process(painter.pid)], timeout=10)
     assert gone
 
 

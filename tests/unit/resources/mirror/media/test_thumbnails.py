@@ -1,3 +1,5 @@
+"""Thumbnail addresses: parameters, keys and refusals."""
+
 import pytest
 
 from resources.mirror.errors import ThumbnailError

@@ -1,3 +1,5 @@
+"""Decisions on reported URLs: known, new, asked for once, or refused."""
+
 import pytest
 
 from resources.mirror.canonical.urls import candidate_digests

@@ -217,7 +217,7 @@ def test_a_full_lane_is_tried_again(batch: Batch, redis_servers: RedisServers, s
 
 def test_a_webhook_that_nobody_could_call_is_given_up_after_a_week(batch: Batch) -> None:
     hand_over_due_calls(NOW + 8 * 24 * HOUR)
-    assert Batch.objects.get().answer == "given up: nobody could call it"
+    assert Batch.objects.get().answer == "given up: it could not be called"
 
 
 def test_without_a_token_it_is_not_signed(batch: Batch) -> None:

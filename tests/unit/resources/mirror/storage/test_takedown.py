@@ -14,7 +14,7 @@ from resources.mirror.storage import blobs, takedown
 from resources.mirror.storage.takedown import find_taken_down, take_down_blob
 from tests.conftest import RedisServers
 
-from ..conftest import NOW, Give, Keep, raising, vouch_for
+from ..conftest import NOW, Give, Keep, look_up_anew, raising, vouch_for
 
 pytestmark = pytest.mark.django_db
 
@@ -42,8 +42,7 @@ def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep,
     assert not blobs.local_path(blob.digest).exists()
     assert not Validator.objects.exists()
     assert find_taken_down([blob.digest, "ab" * 32]) == {blob.digest}
-    lookup.look_up_urls.forget_all_here()
-    known = lookup.look_up_urls([row.pk])[row.pk]
+    known = look_up_anew(row.pk)[row.pk]
     assert (known.state, known.blob_digest, known.failure) == (UrlState.FAILED, blob.digest, "taken down")
     assert sent == [("resources.forget_thumbnails", [blob.digest])]
     blobs.keep_blob(b"some bytes", blob.digest)  # once more removes what has come again
@@ -55,8 +54,7 @@ def test_a_url_that_has_another_content_by_now_stands_as_it_did(keep: Keep, give
     blob, other = keep(b"a"), keep(b"b")
     row = give(other)
     takedown.fail_urls(blob.digest, [row.pk])
-    lookup.look_up_urls.forget_all_here()
-    known = lookup.look_up_urls([row.pk])[row.pk]
+    known = look_up_anew(row.pk)[row.pk]
     assert (known.state, known.blob_digest) == (UrlState.STORED, other.digest)
 
 

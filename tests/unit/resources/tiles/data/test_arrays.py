@@ -1,3 +1,5 @@
+"""Geometry of layers as arrays: points, lines and areas, read, checked and written."""
+
 import json
 from typing import Any
 
@@ -173,5 +175,4 @@ def test_written_geometry_is_read_back_and_equal_geometries_are_equal_files() ->
 
 def test_features_without_geometry_keep_their_place() -> None:
     nowhere: dict[str, object] = {"type": "Feature", "geometry": None, "properties": {}}
-    found = compiled("lines", nowhere, line("b", [[0, 51], [1, 52]]))
-    assert found.features.tolist() == [1]
+    assert compiled("lines", nowhere, line("b", [[0, 51], [1, 52]])).features.tolist() == [1]

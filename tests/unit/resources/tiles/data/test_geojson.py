@@ -1,3 +1,5 @@
+"""GeoJSON files: accepted forms, ids, speeds and refusals."""
+
 import json
 from collections.abc import Callable
 from functools import partial

@@ -1,3 +1,5 @@
+"""Speed files: rows, order of segments, and refused lines."""
+
 import contextlib
 import math
 from collections.abc import Callable

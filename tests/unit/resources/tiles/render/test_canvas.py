@@ -1,3 +1,5 @@
+"""Filling of polygons on a canvas, as a whole and in parts."""
+
 from itertools import pairwise
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Clusters of points: membership, distance, and their discs with counts."""
+
 from random import Random
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Heat maps and dots: colours, weights, radius and order."""
+
 import numpy as np
 import pytest
 
@@ -16,8 +18,7 @@ def alphas(data: bytes, tile: Tile, **style: object) -> np.ndarray:
 
 def test_the_densest_place_has_the_highest_colour() -> None:
     scene = geojson.point_scene_of(collection(point(1, [0, 0])), RED)
-    middle = geojson.pixels(painter.paint_tile(scene, Tile("a", 1, 1, 1)))[0, 0]
-    assert middle[:3].tolist() == [255, 0, 0]
+    assert geojson.pixels(painter.paint_tile(scene, Tile("a", 1, 1, 1)))[0, 0][:3].tolist() == [255, 0, 0]
 
 
 def test_heat_is_round_and_fades_to_nothing_within_the_radius() -> None:
@@ -42,8 +43,7 @@ def test_weights_make_heat() -> None:
 
 
 def test_points_that_weigh_nothing_make_no_heat() -> None:
-    data = collection(point(1, [0, 0], weight=0), point(2, [9, 9], weight=0))
-    scene = geojson.point_scene_of(data, RED)
+    scene = geojson.point_scene_of(collection(point(1, [0, 0], weight=0), point(2, [9, 9], weight=0)), RED)
     assert painter.paint_tile(scene, Tile("a", 0, 0, 0)) is painter.encode_empty_tile(1, "png")
 
 

@@ -1,3 +1,5 @@
+"""Painted tiles: lines, areas and points, alone, in metatiles and beside their neighbours."""
+
 import dataclasses
 import io
 from collections.abc import Sequence
@@ -115,8 +117,7 @@ def test_a_line_across_the_antimeridian_joins_on_both_sides(zoom: int) -> None:
     assert west[:, -1, 3].any()
     assert np.array_equal(west[:, -1], east[:, 0])
     if zoom > 1:
-        middle = geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 2 ** (zoom - 1), row)))
-        assert not middle.any()
+        assert not geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 2 ** (zoom - 1), row))).any()
 
 
 ACROSS = geojson.area("fiji", [[170, -20], [-170, -20], [-170, 20], [170, 20], [170, -20]])
@@ -159,8 +160,7 @@ def test_every_blend_of_six_colours_fits_a_palette() -> None:
     random = np.random.default_rng(2)
     samples = random.integers(0, 7, (512, 512), dtype=np.uint8)
     palette = tuple((10 * i, 20 * i, 30 * i, 255) for i in range(6))
-    data = painter.encode_samples(samples, palette, "png")
-    image = Image.open(io.BytesIO(data))
+    image = Image.open(io.BytesIO(painter.encode_samples(samples, palette, "png")))
     assert image.mode == "P"
     blended = np.asarray(image.convert("RGBA"), np.float64)
     wide = np.array([(0, 0, 0, 0), *palette], np.float64)[samples]

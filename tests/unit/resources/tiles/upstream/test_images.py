@@ -1,3 +1,5 @@
+"""Images from upstreams: accepted sizes and formats, damage, and conversion to WebP."""
+
 import io
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""URL templates of upstreams: placeholders, refusals and validators of tiles."""
+
 from typing import Any
 
 import pytest

@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs it to its end. Its leftovers are collected after that."""
+    """Runs the coroutine to its end. Collects garbage before it, and not during it."""
     gc.collect()
     gc.disable()
     try:
