@@ -60,7 +60,7 @@ def png(width: int, height: int, *chunks: bytes, depth: int = 8, colours: int = 
     """A PNG that says it is so large, with these chunks before the picture, which ends after so many black rows."""
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colours]
     row = bytes(1 + (width * channels * depth + 7) // 8)
-    packer = zlib.compressobj(9)
+    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
     data = b"".join(packer.compress(row) for _ in range(rows)) + packer.flush()
     header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colours, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + header + b"".join(chunks) + png_chunk(b"IDAT", data) + png_chunk(b"IEND", b"")
@@ -79,7 +79,7 @@ def chunk_flood(chunks: int = 200_000) -> bytes:
 
 def profile_bomb() -> bytes:
     """A colour profile that unpacks to 100 MB."""
-    packer = zlib.compressobj(9)
+    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
     packed = b"".join(packer.compress(bytes(1_000_000)) for _ in range(100)) + packer.flush()
     return png(40, 30, png_chunk(b"iCCP", b"p\0\0" + packed), rows=30)
 
@@ -122,7 +122,7 @@ def bmp_skipping() -> bytes:
 
 def tiff_tile(side: int = 20_000, tile: int = 30_000) -> bytes:
     """A small TIFF with one large tile, packed well."""
-    packer = zlib.compressobj(9)
+    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
     data = b"".join(packer.compress(bytes(tile)) for _ in range(tile // 10)) + packer.flush()
     entries = [
         *((256, 3, 1, min(side, 64)), (257, 3, 1, min(side, 64)), (258, 3, 1, 8), (259, 3, 1, 8), (262, 3, 1, 1)),

@@ -30,8 +30,9 @@ OBSERVED = {
     "POPULAR_REQUESTS": str(POPULAR),
     "TRAFFIC_LOG_MAX_BYTES": str(LOG_MAX_BYTES),
     "RETRY_SKIP_SECONDS": "0",
+    "FEEDS_SCAN_SECONDS": "60",
 }
-"""Requests for slow content are counted as well, and nothing is skipped."""
+"""Requests for slow content are counted as well, and nothing is skipped. There are no feeds."""
 
 
 @pytest.fixture(scope="package")

@@ -1,6 +1,7 @@
 """One worker for all lanes: the next turn, abandoned work, and old work."""
 
 import http.client
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,6 +54,8 @@ def queued(stack: Stack, crowd: Crowd, names: list[str]) -> None:
 def test_what_is_waited_for_comes_next(stack: Stack, crowd: Crowd, name: str) -> None:
     refreshes = Backlog(stack, "paint.refresh", name, 200)
     refreshes.hold(crowd)
+    later_ms = int((time.time() + 60) * 1000)
+    stack.state.hset("retry:started", "paint.refresh", later_ms)  # none ages, however long queueing takes
     refreshes.queue(crowd)
     cold, last = f"{name}cold", refreshes.names[-1]
     refreshes.lose(last)

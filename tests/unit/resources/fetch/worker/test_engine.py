@@ -21,7 +21,7 @@ from retry.scripts import ScriptCall, Server
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer, held_until
 from tests.hostile.test_answers import BIG, BROKEN, SLOW
-from tests.hostile.test_bodies import BOMBS
+from tests.hostile.test_bodies import pack_bombs
 from tests.support import fetch_queue
 from tests.support.claim_calls import failed_with
 from tests.support.engine_runs import fetch, in_turn
@@ -300,7 +300,6 @@ async def test_a_job_that_fails_as_nobody_foresaw_is_logged_without_its_address(
     assert "secret" not in str(vars(record))
 
 
-HOSTILE = SLOW | BIG | BROKEN | BOMBS
 SLOTS = 20
 MEMORY_BYTES = 4_000_000
 """For each place: no hostile body takes more where it is alone. The origins' own buffers are in it too."""
@@ -321,7 +320,7 @@ def test_a_fetcher_outlives_all_hostile_answers_in_little_memory(servers: RedisS
     async def test() -> None:
         async with AsyncExitStack() as origins:
             works = {}
-            for number, (name, behaviour) in enumerate(HOSTILE.items(), 1):
+            for number, (name, behaviour) in enumerate((SLOW | BIG | BROKEN | pack_bombs()).items(), 1):
                 origin = await origins.enter_async_context(Origin(f"127.0.1.{number}"))
                 works[name] = page_work(origin.does("/", behaviour), name)
             async with fetching(SLOTS) as fetcher:
