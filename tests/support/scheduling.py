@@ -33,7 +33,7 @@ class BySite(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         fitting = next((scope for kind in kinds for scope in self.workqueue if scope.startswith(kind)), None)
         if fitting is not None:
             self.workqueue.move_to_end(fitting, last=False)
-        elif "other" in kinds:  # it cannot run flows: an ordinary user cannot leave SCHED_IDLE
+        elif "other" in kinds and len(self.nodes) > 1:  # no flows: an ordinary user cannot leave SCHED_IDLE
             node.shutdown()
             return
         super()._assign_work_unit(node)
