@@ -21,7 +21,7 @@ from .serving import cached as serving_cached
 from .serving import cold as serving_cold
 from .serving import herd as serving_herd
 from .serving import isolation as serving_isolation
-from .tiles import changes, courtesy, interactive, painter, prewarm, priority, seed
+from .tiles import changes, courtesy, interactive, own_server, painter, prewarm, priority, seed
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "cached": serving_cached.measure,
@@ -47,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "fetchers": fetchers.measure,
     "swallowing": slow_domain.measure,
     "interactive": interactive.measure,
+    "own_server": own_server.measure,
     "frontier": frontier.measure,
     "ordering": order.measure,
     "combined": combined_feed.measure,

@@ -68,6 +68,20 @@ def ids_with_descendants(slug: str) -> set[int]:
     return found
 
 
+def ids_with_ancestors() -> dict[int, set[int]]:
+    """Returns of every category its own id and those of the categories above it. Two edits at once close no circle."""
+    parents = dict(Category.objects.values_list("pk", "parent_id"))
+    found = {}
+    for pk in parents:
+        above: set[int] = set()
+        at: int | None = pk
+        while at is not None and at not in above:
+            above.add(at)
+            at = parents.get(at)
+        found[pk] = above
+    return found
+
+
 def _category_path(category: Category, rows: Mapping[int, Category]) -> CategoryPath:
     path: list[str] = []
     seen: set[int] = set()

@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from resources import humanize
 
-from . import credentials
+from . import credentials, followers
 from .models import Feed, Hub, Scan, Subscription
 from .push import trust
 from .push.leases import ENDED_STATES
@@ -63,6 +63,8 @@ class HealthSummary:
     counts: tuple[HealthCount, ...]
     overdue: int
     scan: str
+    push: str
+    """The sentence on why no feed is pushed, where the site cannot be reached; else empty."""
 
 
 def health_word(feed: Feed) -> str:
@@ -122,7 +124,7 @@ def summarise_health(feeds: QuerySet[Feed], now: datetime) -> HealthSummary:
     found = feeds.order_by().aggregate(total=Count("pk"), overdue=Count("pk", filter=late), **counts)
     shown = [HealthCount(name, CHOICE_LABELS.get(name, name), found[name]) for name in HEALTH_CHOICES]
     numbers = tuple(one for one in shown if one.number)
-    return HealthSummary(found["total"], numbers, found["overdue"], _last_scan_words(now))
+    return HealthSummary(found["total"], numbers, found["overdue"], _last_scan_words(now), settings.FEEDS_PUSH_NOTE)
 
 
 def _last_scan_words(now: datetime) -> str:
@@ -148,14 +150,18 @@ def feed_facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
     yield "Last duration", _seconds_words(feed.last_seconds, "–")
     yield "Check interval", f"{humanize.format_span(feed.least)} to {humanize.format_span(feed.most)}"
     yield "Entries", f"{feed.entries.count():,}"
-    yield "Subscribers", f"{feed.subscriber_count - feed.reader_count:,} followers, {_reader_words(feed)}"
+    yield "Subscribers", _subscriber_words(feed)
     yield "Push", " ".join(push_sentences(feed, now))
     yield "Conditional requests", _validator_words(feed)
 
 
-def _reader_words(feed: Feed) -> str:
-    """The number comes from measured traffic."""
-    known = f"{feed.reader_count:,} readers"
+def _subscriber_words(feed: Feed) -> str:
+    """The numbers of readers come from measured traffic."""
+    own = feed.subscriber_count
+    combined = followers.count_subscribers([feed.pk]).get(feed.pk, own) - own
+    known = f"{own - feed.reader_count:,} followers, {feed.reader_count:,} readers"
+    if combined:
+        known += f", {combined:,} readers of combined feeds"
     return known if settings.OBSERVE else f"{known} (no longer counted: OBSERVE=0)"
 
 
@@ -198,7 +204,8 @@ def _why_unsubscribed(feed: Feed) -> str:
     if not feed.offer_digest:
         return "not offered by this feed"
     if not settings.FEEDS_PUSH:
-        return "offered, but disabled on this site (FEEDS_PUSH)"
+        why = "no hub or cloud can reach this site" if settings.FEEDS_PUSH_NOTE else "disabled on this site"
+        return f"offered, but {why} (FEEDS_PUSH)"
     return "offered, not subscribed: the feed has no readers, or no recent entries"
 
 

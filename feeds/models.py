@@ -36,6 +36,7 @@ class Category(models.Model):
 
     `version`, in microseconds since 1970, grows with each change of its output. Since `least_version` nothing has
     left it: older pages show removed content. `announced_version` is the last that this site's hub was told of.
+    `reader_count` is of the readers of its output, and of the output of the categories above it.
     """
 
     slug = models.CharField(max_length=MAX_SLUG_CHARACTERS, unique=True, validators=[_slug_validator])
@@ -44,6 +45,7 @@ class Category(models.Model):
     version = models.BigIntegerField(default=0, editable=False, db_index=True)
     least_version = models.BigIntegerField(default=0, editable=False)
     announced_version = models.BigIntegerField(default=0, editable=False)
+    reader_count = models.PositiveIntegerField(default=0, editable=False)
 
     class Meta:
         ordering = ("title",)
@@ -140,6 +142,7 @@ class Feed(models.Model):
     """The number of its hub's deliveries not yet read: if fewer wait, some are lost, and the origin is fetched."""
     reader_count = models.PositiveIntegerField(default=0, editable=False)
     subscriber_count = models.PositiveIntegerField("subscribers", default=0, editable=False)
+    """Its followers and readers, without the readers of combinations."""
     version = models.BigIntegerField(default=0, editable=False, db_index=True)
     announced_version = models.BigIntegerField(default=0, editable=False)
     mailed_at = models.DateTimeField(null=True, editable=False)

@@ -3,6 +3,7 @@
 A process reads each feed's row twice a second at the most; while the database is away the last known row serves.
 """
 
+import ipaddress
 import time
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -13,8 +14,8 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 
 from resources import database
-from resources.prewarm.pieces import Piece, WantedContent
-from retry import contents, deferral, responses, stores
+from resources.prewarm.pieces import Piece, WantedContent, take_slowest_lane
+from retry import contents, deferral, headers, responses, stores
 from retry.errors import StoreUnavailable
 
 from . import credentials, slugs
@@ -32,7 +33,6 @@ MOVED_CACHE_CONTROL = "public, max-age=60, s-maxage=1"
 MAX_KNOWN_SUBJECTS = 10_000
 """Rows. All are dropped when there are more: that costs one more query each."""
 
-WARM_LANE = "paint.warm"
 COMBINATION_KIND = "feeds"
 
 
@@ -46,6 +46,8 @@ def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
         return responses.problem_response(400, str(error), cache_status="Tarry; fwd=bypass")
     if asked is None:
         return responses.not_found_response(NO_SUCH_FEED)
+    if not PageQuery.knows(request.GET):
+        return _redirect_without_strangers(asked)
     try:
         subject = find_known_subject(asked)
     except UnknownFeedError:
@@ -57,6 +59,11 @@ def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
         links = [*((hub, "hub") for hub in hubs), (f"{page_entries.site_url()}{asked.address}", "self")]
         answer["Link"] = ", ".join(f'<{url}>; rel="{rel}"' for url, rel in links)  # the hub and the topic (WebSub, 4)
     return answer
+
+
+def _redirect_without_strangers(asked: PageQuery) -> HttpResponse:
+    """Redirects to the address without the arguments that other sites add: readers and caches keep addresses."""
+    return HttpResponsePermanentRedirect(asked.address, headers=headers.uncached_headers("Tarry; fwd=bypass"))
 
 
 def _redirect_from_old_slug(asked: PageQuery) -> HttpResponse | None:
@@ -71,16 +78,34 @@ def _redirect_from_old_slug(asked: PageQuery) -> HttpResponse | None:
 
 def _serve_or_explain(request: HttpRequest, asked: PageQuery, subject: Feed | Category) -> HttpResponse:
     key = page_entries.page_content_key(asked, subject)
-    version, work = subject.version, render_work(asked, key, subject.version)
+    version, work, host = subject.version, render_work(asked, key, subject.version), ""
     if isinstance(subject, Feed):
         match decide_for_feed(subject):
             case MissingPage() as lack:
                 return responses.problem_response(lack.status, lack.detail, wait_seconds=lack.wait_seconds)
             case FetchThenRender(newer, has_entries) if not has_entries or is_page_cached(key):
-                is_private = credentials.is_private(subject)
-                version = newer
-                work = fetch_page_work(key, newer, subject.pk, subject.url, asked.address, is_private=is_private)
-    return deferral.serve_or_defer(request, key, work, version=version, html=asked.format == "html")
+                version, host = newer, _shown_host(subject)
+                work = fetch_page_work(key, newer, subject.pk, subject.url, asked.address)
+    return deferral.serve_or_defer(request, key, work, version=version, html=asked.format == "html", host=host)
+
+
+def _shown_host(feed: Feed) -> str:
+    """The host that a waiting page names; empty if that could tell of a private server.
+
+    Fetchers refuse private addresses under any name, unless some are allowed.
+    """
+    if credentials.is_private(feed) or {*settings.FETCH_ALLOW_PRIVATE} - {settings.SAMPLES}:
+        return ""
+    host = urlsplit(feed.url).hostname or ""
+    return "" if _is_address(host) else host
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def decide_for_feed(feed: Feed) -> FetchThenRender | MissingPage | None:
@@ -153,7 +178,7 @@ def warm_piece(counted_key: str, requests: float) -> Piece | None:
     if isinstance(subject, Feed) and decide_for_feed(subject) is not None:
         return None
     key = page_entries.page_content_key(asked, subject)
-    work = replace(render_work(asked, key, subject.version), lane=WARM_LANE, refresh_lane=WARM_LANE)
+    work = take_slowest_lane(render_work(asked, key, subject.version))
     return Piece(work, (WantedContent(key, asked.address, subject.version),), "feeds", requests=requests)
 
 

@@ -1,4 +1,4 @@
-"""`python -m project.announce ADDRESS LOGS`: prints when the site is up, or which parts are missing."""
+"""`python -m project.announce ADDRESS LOGS [NOTE]`: prints when the site is up, or which parts are missing."""
 
 import json
 import os
@@ -16,13 +16,14 @@ QUIET_SECONDS = 8
 AGAIN_SECONDS = 0.3
 
 
-def main(address: str, logs: str) -> None:
+def main(address: str, logs: str, note: str = "") -> None:
+    """Prints the note below the message that the site is ready."""
     began, has_reported = time.monotonic(), False
     missing = ["the front"]
     while time.monotonic() < began + PATIENCE_SECONDS:
         missing = _missing_parts(address)
         if not missing:
-            print(f"Tarry is ready: {address}/   (Ctrl-C ends it)", flush=True)
+            print("\n".join(filter(None, (f"Tarry is ready: {address}/   (Ctrl-C ends it)", note))), flush=True)
             return
         if not has_reported and time.monotonic() - began >= QUIET_SECONDS:
             print(f"Still starting. These parts do not work yet: {', '.join(missing)}.", flush=True)

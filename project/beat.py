@@ -1,6 +1,7 @@
 """Beat's scheduler, in memory: no file that a kill could damage. Repairs its times after the clock is set back.
 
-Then it also removes nginx' hot answers: nginx would serve them until their hour comes again.
+Then it also removes nginx' hot answers: nginx would serve them until their hour comes again. While no worker takes
+the tasks, a few are enough.
 """
 
 import logging
@@ -13,13 +14,20 @@ from typing import Any
 
 from celery import beat
 from django.conf import settings
+from redis.exceptions import RedisError
+
+from retry import stores
 
 from . import nginx_reload
 from .paths import DataDirectory
 from .preflight import StartError
+from .schedule import BEAT_QUEUE
 
 NOTABLE_SETBACK = timedelta(seconds=10)
 """The least setback that matters: after a smaller correction nginx' answers are hardly older."""
+
+MAX_WAITING_TASKS = 1000
+"""While so many tasks wait, none is published: they take a megabyte of `state`, and workers drop expired ones."""
 
 HOT_FILE_NAME = re.compile("[0-9a-f]{32}")
 """The name of the file of an answer in nginx' cache. A file that nginx still writes has another name."""
@@ -41,6 +49,19 @@ class Scheduler(beat.Scheduler):
         if ahead:
             self.populate_heap()  # it has the times of before
         return float(super().tick(*args, **kwargs))
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        """Publishes the task of an entry, unless too many wait."""
+        if not _is_queue_full():
+            super().apply_entry(entry, producer)
+
+
+def _is_queue_full() -> bool:
+    try:
+        waiting = stores.fast_client("state").llen(BEAT_QUEUE)
+    except RedisError:  # publishing waits for the server
+        return False
+    return isinstance(waiting, int) and waiting >= MAX_WAITING_TASKS
 
 
 def _have_nginx_forget() -> None:

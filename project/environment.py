@@ -80,6 +80,12 @@ def may_be_reached(host: str) -> bool:
         return "." in name and not name.endswith((".localhost", ".local", ".internal", ".test", ".invalid", ".example"))
 
 
+def explain_polling_only(public_url: str) -> str:
+    """The sentence for operators and admins of a site that no other server can reach."""
+    named = public_url or "not set"
+    return f"Feeds are polled only: hubs and clouds cannot reach PUBLIC_URL ({named}) to announce news."
+
+
 def broker_url(redis_url: str) -> str:
     """The same server in Celery's spelling: `unix:///a.sock?db=1` is `redis+socket:///a.sock?virtual_host=1`."""
     parts = urlsplit(redis_url)

@@ -33,6 +33,7 @@ if _waits:
     graceful_timeout = int(settings.DEFAULT_RETRY_TIMEOUT) + 5
 else:
     worker_class = "project.main_worker.SheddingWorker"
+    http_parser = "python"  # the one that the worker's class extends
     post_worker_init = main_worker.note_worker_ready
     workers = settings.MAIN_WORKERS
     threads = settings.MAIN_THREADS

@@ -12,12 +12,12 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from secrets import compare_digest
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,8 +44,9 @@ FINDING_KEPT_SECONDS = 1.0
 MAX_FINDING_AGE_SECONDS = 10.0
 """Older findings are not reported. In an outage each examination takes its whole time limit."""
 
+Finding = dict[str, Any]
+
 _log = logging.getLogger("tarry.health")
-_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="health")
 
 
 class UnhealthyError(Exception):
@@ -65,11 +66,11 @@ def healthz(request: HttpRequest) -> JsonResponse:
 class RecentHealth:
     """The last examination, reused for a second. One at a time per process, for any number of requests."""
 
-    _parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _parts: dict[str, Finding] = field(default_factory=dict)
     _ended: float = -math.inf
     _lock: Lock = field(default_factory=Lock)
 
-    def parts(self) -> dict[str, dict[str, Any]]:
+    def parts(self) -> dict[str, Finding]:
         """The recent findings. While another request examines, these are the last ones; if they are old, it waits."""
         if not self._lock.acquire(blocking=self._age_seconds() >= MAX_FINDING_AGE_SECONDS):
             return self._parts
@@ -88,17 +89,35 @@ class RecentHealth:
 _recent_health = RecentHealth()
 
 
-def examine_parts(parts: Mapping[str, Callable[[], None]], limit_seconds: float) -> dict[str, dict[str, Any]]:
+@dataclass(slots=True)
+class PartProbe:
+    """The check of one part, in a thread of its own. While it hangs, later examinations share it."""
+
+    check: Callable[[], None]
+    _finding: "Future[Finding] | None" = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def begin(self, name: str) -> "Future[Finding]":
+        """Begins a check unless one runs. Returns the future of its finding."""
+        with self._lock:
+            if self._finding is None or self._finding.done():
+                found = self._finding = Future[Finding]()
+                Thread(target=self._run, args=(name, found), daemon=True, name=f"health-{name}").start()
+            return self._finding
+
+    def _run(self, name: str, found: "Future[Finding]") -> None:
+        found.set_result(_examine_part(name, self.check))
+
+
+def examine_parts(parts: Mapping[str, PartProbe], limit_seconds: float) -> dict[str, Finding]:
     """Examines all parts at once, within the limit. A part that hangs keeps one thread, not the caller."""
-    futures = {name: _threads.submit(_examine_part, name, check) for name, check in parts.items()}
+    futures = {name: probe.begin(name) for name, probe in parts.items()}
     _, late = wait(futures.values(), limit_seconds)
-    for future in late:
-        future.cancel()
     silent = {"ok": False, "error": f"no answer in {limit_seconds:g} s"}
     return {name: silent if future in late else future.result() for name, future in futures.items()}
 
 
-def _examine_part(name: str, check: Callable[[], None]) -> dict[str, Any]:
+def _examine_part(name: str, check: Callable[[], None]) -> Finding:
     began = time.perf_counter()
     try:
         check()
@@ -168,15 +187,15 @@ def _status_of(address: str, path: str) -> int:
         conn.close()
 
 
-HEALTH_PARTS: dict[str, Callable[[], None]] = {
-    "database": _check_database,
-    "state": lambda: _check_redis(settings.REDIS_URL),
-    "cache": lambda: _check_redis(settings.CACHE_URL),
-    "storage": _check_storage,
-    "workers": _check_queues,
-    "sweeper": _check_sweeper,
-    "fetch": _check_fetcher,
-    "retry": _check_waiting_instance,
+HEALTH_PARTS = {
+    "database": PartProbe(_check_database),
+    "state": PartProbe(lambda: _check_redis(settings.REDIS_URL)),
+    "cache": PartProbe(lambda: _check_redis(settings.CACHE_URL)),
+    "storage": PartProbe(_check_storage),
+    "workers": PartProbe(_check_queues),
+    "sweeper": PartProbe(_check_sweeper),
+    "fetch": PartProbe(_check_fetcher),
+    "retry": PartProbe(_check_waiting_instance),
 }
 
 

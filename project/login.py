@@ -46,12 +46,12 @@ class SignInAttempt:
     browser: str = ""
 
     @property
-    def measures(self) -> list[tuple[str, int]]:
-        """The keys that the attempt counts for, each with its limit in a window. A limit of 0 is none."""
+    def measures(self) -> list[tuple[str, str, int]]:
+        """The groups and members that the attempt counts for, each with its limit in a window. A limit of 0 is none."""
         most, most_of_account = settings.ADMIN_SIGN_INS, settings.ADMIN_SIGN_INS_PER_ACCOUNT
         others = [("network", self.network, most), ("account", self.account, most_of_account)]
         limits = [("browser", self.browser, most)] if self.browser else others
-        return [(_measure_key(kind, value), most) for kind, value, most in limits if most]
+        return [(f"admin:{kind}", _digest_name(value), most) for kind, value, most in limits if most]
 
 
 def seconds_to_wait(attempt: SignInAttempt, now_seconds: float) -> float:
@@ -59,8 +59,8 @@ def seconds_to_wait(attempt: SignInAttempt, now_seconds: float) -> float:
 
     An attempt beyond its network's limit does not count for the account: one network exhausts no account.
     """
-    for key, most in attempt.measures:
-        counted, wait_seconds = _count_attempt(key, 1, now_seconds)
+    for group, member, most in attempt.measures:
+        counted, wait_seconds = _count_attempt(group, member, 1, now_seconds)
         if counted > most:
             return wait_seconds
     return 0
@@ -68,20 +68,22 @@ def seconds_to_wait(attempt: SignInAttempt, now_seconds: float) -> float:
 
 def take_back_attempt(attempt: SignInAttempt, now_seconds: float) -> None:
     """Takes the attempt out of the counts: the password was right."""
-    for key, _ in attempt.measures:
-        _count_attempt(key, -1, now_seconds)
+    for group, member, _ in attempt.measures:
+        _count_attempt(group, member, -1, now_seconds)
 
 
-def _measure_key(kind: str, value: str) -> str:
-    """The key with a digest of the value: people type passwords where names belong, and names have any length."""
-    return f"admin:{kind}:{hashlib.sha256(value.encode(errors='surrogatepass')).hexdigest()}"
+def _digest_name(value: str) -> str:
+    """A digest in place of the value: people type passwords where names belong, and names have any length."""
+    return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _count_attempt(key: str, number: int, now_seconds: float) -> tuple[int, float]:
+def _count_attempt(group: str, member: str, number: int, now_seconds: float) -> tuple[int, float]:
     """Adds to a count. Returns it, 0 while no server answers, and the seconds until the next window."""
     for server in COUNTING_SERVERS:
         try:
-            return stores.count_in_window(server, key, number, GUESS_WINDOW_SECONDS, now_seconds)
+            return stores.count_in_window(
+                server, group, member, number, window_seconds=GUESS_WINDOW_SECONDS, now_seconds=now_seconds
+            )
         except RedisError:
             _log.warning("a server counts no attempts to sign in", extra={"server": server}, exc_info=True)
     return 0, 0

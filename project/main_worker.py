@@ -1,4 +1,5 @@
-"""The gunicorn worker class of main: replaces old workers only by ready ones, sheds late requests, drains bodies.
+"""The gunicorn worker class of main: replaces old workers by ready ones, sheds late requests, drains bodies, and takes
+addresses as people type them.
 
 Handover: by itself gunicorn ends the old workers as soon as the new ones are born. No worker would answer while
 those load the application: a second or two, or longer than the front waits on a busy machine.
@@ -8,6 +9,9 @@ while. Work on those would leave no time for the others. There are many of them 
 cost much of main's capacity: main looks for the front's field in the received bytes.
 
 Draining: nginx sends a whole body before it reads an answer; a server that answers and closes at once causes a 502.
+
+Addresses: nginx passes the bytes of a query on as they are, and gunicorn refuses all but ASCII. Browsers
+percent-encode other bytes; for clients that do not, this worker does.
 """
 
 import mmap
@@ -22,6 +26,10 @@ from types import FrameType
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from gunicorn import util
+from gunicorn.http.errors import InvalidResponseHeader, InvalidResponseHeaderName, ParseException
+from gunicorn.http.message import Request
+from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from retry import metrics
@@ -87,20 +95,27 @@ REQUESTS_PER_THREAD = 2
 """Requests for each thread: the one that it answers, and the next."""
 
 _SINCE = re.compile(rb"\r\nX-Front-Since: ([0-9]{1,12}\.[0-9]{3})\r\n")
-_BODY = (
+_NAVIGATION = re.compile(rb"\r\nsec-fetch-mode:[ \t]*navigate\r\n", re.IGNORECASE)
+_LATE_PROBLEM = (
     b'{"type":"about:blank","title":"Service Unavailable","status":503,'
     b'"detail":"Too much is asked of this site just now. Try again later."}'
 )
-_HEAD = (
+_LATE_PAGE = (
+    b'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    b'<meta http-equiv="refresh" content="5"><title>Not available now</title><h1>Not available now</h1>'
+    b"<p>Too much is asked of this site just now. This page loads again by itself.</p></html>"
+)
+_LATE_HEAD = (
     b"HTTP/1.1 503 Service Unavailable\r\n"
-    b"Content-Type: application/problem+json\r\n"
+    b"Content-Type: %s\r\n"
     b"Content-Length: %d\r\n"
     b"Cache-Control: no-store\r\n"
+    b"Content-Security-Policy: default-src 'none'; base-uri 'none'; frame-ancestors 'none'\r\n"
     b"Retry-After: %d\r\n"
     b"Access-Control-Allow-Origin: *\r\n"
     b'Cache-Status: Tarry; fwd=miss; detail="waited too long"\r\n'
     b"Connection: close\r\n\r\n"
-) % (len(_BODY), LATE_RETRY_SECONDS)
+)
 
 
 def refuse_late(connection: socket, now: float | None = None) -> bool:
@@ -116,8 +131,16 @@ def refuse_late(connection: socket, now: float | None = None) -> bool:
     if not _is_late(begin, time.time() if now is None else now):
         return False
     metrics.count_answer("main", "late")
-    _send_answer(connection, _HEAD if begin.startswith(b"HEAD ") else _HEAD + _BODY)
+    _send_answer(connection, _late_answer(begin))
     return True
+
+
+def _late_answer(begin: bytes) -> bytes:
+    """The refusal of a request that begins so: a page for a browser's navigation, else a problem."""
+    is_shown = _NAVIGATION.search(begin)
+    body, kind = (_LATE_PAGE, b"text/html; charset=utf-8") if is_shown else (_LATE_PROBLEM, b"application/problem+json")
+    head = _LATE_HEAD % (kind, len(body), LATE_RETRY_SECONDS)
+    return head if begin.startswith(b"HEAD ") else head + body
 
 
 def _is_late(begin: bytes, now: float) -> bool:
@@ -145,6 +168,38 @@ def _is_closed_by_front(connection: socket) -> bool:
         return True
 
 
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+def encode_address(address: bytes) -> bytes:
+    """Percent-encodes all bytes beyond ASCII, as browsers do."""
+    return _BEYOND_ASCII.sub(lambda found: b"%%%02X" % found[0][0], address)
+
+
+class EncodedRequest(Request):  # type: ignore[misc]  # an untyped library
+    """A request with the bytes beyond ASCII of its address encoded."""
+
+    def parse_request_line(self, line_bytes: bytes) -> None:
+        method, *rest = line_bytes.split(b" ", 2)
+        super().parse_request_line(b" ".join([method, *(encode_address(part) for part in rest[:1]), *rest[1:]]))
+
+
+class EncodedRequestParser(RequestParser):  # type: ignore[misc]  # an untyped library
+    mesg_class = EncodedRequest
+
+
+_MALFORMED_BODY = (
+    b'{"type":"about:blank","title":"Bad request","status":400,"detail":"This is not HTTP as it should be."}'
+)
+_MALFORMED = (
+    b"HTTP/1.1 400 Bad Request\r\n"
+    b"Content-Type: application/problem+json\r\n"
+    b"Content-Length: %d\r\n"
+    b"Cache-Control: no-store\r\n"
+    b"Connection: close\r\n\r\n%b"
+) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
+
+
 class SheddingWorker(SucceededWorker):
     """Main's worker class. Connections wait in line here: to have a thread refuse one would cost twice as much."""
 
@@ -157,6 +212,7 @@ class SheddingWorker(SucceededWorker):
         if conn.initialized and _is_closed_by_front(conn.sock):
             self._close(conn)
         else:
+            conn.parser = conn.parser or EncodedRequestParser(self.cfg, conn.sock, conn.client)
             self._line.append(conn)
             self._hand_out()
 
@@ -164,6 +220,15 @@ class SheddingWorker(SucceededWorker):
         self._handed_out -= 1
         super().finish_request(conn, fs)
         self._hand_out()
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answers a malformed request by a problem; its text, which may hold secrets, is not logged."""
+        of_our_own = isinstance(exc, InvalidResponseHeader | InvalidResponseHeaderName)
+        if isinstance(exc, ParseException) and not of_our_own:
+            self.log.warning("a malformed request: %s", type(exc).__name__)
+            util.write_nonblock(client, _MALFORMED)
+        else:
+            super().handle_error(req, client, addr, exc)
 
     def _hand_out(self) -> None:
         """Hands out enough connections for no thread to wait for the next one."""
@@ -191,5 +256,15 @@ def drain_bodies(application: WSGIApplication) -> WSGIApplication:
         while environ["wsgi.input"].read(DRAIN_CHUNK_BYTES):
             pass
         return answer
+
+    return answered
+
+
+def encode_queries(application: WSGIApplication) -> WSGIApplication:
+    """Wraps an application so that its queries are ASCII under any server, as the development server."""
+
+    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["QUERY_STRING"] = encode_address(environ.get("QUERY_STRING", "").encode("latin-1")).decode("ascii")
+        return application(environ, start_response)
 
     return answered

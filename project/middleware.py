@@ -1,19 +1,18 @@
-"""Middleware and error pages: CSP, large bodies for the admin, 404, 500, CSRF failure; a request's origin.
+"""Middleware and errors: CSP, large bodies for the admin, 404, 500, CSRF failure; a request's origin.
 
 The CSRF check reads a whole body before it is known whether its sender is signed in: large bodies are refused first.
 """
 
 import ipaddress
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from django.conf import settings
 from django.contrib import admin
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.views.defaults import page_not_found, server_error
+from django.http import HttpRequest, HttpResponse
 
-from retry import headers, responses
+from retry import responses
 from retry.errors import StoreUnavailable
 
 
@@ -64,7 +63,7 @@ LOCAL_SOCKET = "unix:"
 
 def is_local_request(request: HttpRequest) -> bool:
     """Tells whether the request was made on this machine. A request passed on by a proxy counts as from outside."""
-    address = _request_address(request)
+    address = responses.client_address(request)
     if address == LOCAL_SOCKET:
         return True
     try:
@@ -74,50 +73,22 @@ def is_local_request(request: HttpRequest) -> bool:
 
 
 def request_network(request: HttpRequest) -> str:
-    return headers.client_network(_request_address(request)) or LOCAL_SOCKET
+    return responses.client_network_of(request) or LOCAL_SOCKET
 
 
-def _request_address(request: HttpRequest) -> str:
-    """The client's address. nginx reaches main by a unix socket, without an address, and sends it in X-Real-IP.
-
-    Over TCP the header counts only from TRUSTED_PROXIES: any client could send it.
-    """
-    peer: str = request.META.get("REMOTE_ADDR", "")
-    passed_on = not peer or headers.is_trusted_proxy(peer, settings.TRUSTED_PROXIES)
-    return request.headers.get("X-Real-IP", "") if passed_on else peer
-
-
-def answer_unknown_address(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Returns 404: a problem, or a page if a browser shows it to a person."""
-    if _is_shown(request):
-        page = page_not_found(request, exception)
-        page["Cache-Control"] = "no-store"
-        return page
+def answer_unknown_address(request: HttpRequest, exception: Exception) -> HttpResponse:
     cache_status = "Tarry; fwd=bypass; detail=unknown"
     return responses.problem_response(404, "There is no such address.", cache_status=cache_status)
 
 
-def _is_shown(request: HttpRequest) -> bool:
-    return headers.is_navigation(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept"))
-
-
 OUTAGE_ERRORS = (OperationalError, InterfaceError, StoreUnavailable)
 """The database or Redis does not answer, or is locked for too long."""
-OUTAGE_RETRY_SECONDS = 1
 
 
-def answer_failure(request: HttpRequest) -> HttpResponseBase:
-    """Returns 503 during an outage, else 500: a problem, or a page if a browser shows it to a person."""
-    is_away = isinstance(sys.exception(), OUTAGE_ERRORS)
-    is_shown = _is_shown(request)
-    if is_away and is_shown:
-        text = "A part of this site does not answer now. Nothing was lost: go back, and try again in a moment."
-        fields = headers.uncached_headers("Tarry; fwd=bypass; detail=away", OUTAGE_RETRY_SECONDS)
-        return _plain_page(503, "Not available now", text, fields)
-    if is_away:
-        return responses.not_now_response("A part of this site does not answer now. Try again later.")
-    if is_shown:
-        return server_error(request)
+def answer_failure(request: HttpRequest) -> HttpResponse:
+    """Returns 503 during an outage, else 500."""
+    if isinstance(sys.exception(), OUTAGE_ERRORS):
+        return responses.not_now_response("A part of this site does not answer now. Nothing was lost: try again later.")
     return responses.problem_response(500, "This site failed. Its log has the reason.")
 
 
@@ -135,7 +106,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def _plain_page(status: int, title: str, text: str, fields: Mapping[str, str] | None = None) -> HttpResponse:
-    """A page without a template: it is shown while the database or the sign-in is missing. `text` is HTML."""
+def _plain_page(status: int, title: str, text: str) -> HttpResponse:
+    """A page without a template: it is shown while the sign-in is missing. `text` is HTML."""
     page = _PAGE.format(title=title, text=text)
-    return HttpResponse(page, status=status, headers=fields or {"Cache-Control": "no-store"})
+    return HttpResponse(page, status=status, headers={"Cache-Control": "no-store"})

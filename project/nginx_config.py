@@ -23,11 +23,18 @@ from .preflight import FileLimits, StartError
 NGINX_TEMPLATES = (
     *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
     *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
+    *("conditions.conf", "files.conf", "static.conf"),
 )
+MAX_LOGGED_CHARACTERS = 200
+"""The characters of an argument in the traffic log. Content with longer ones has no popularity."""
+
 UPLOADS_PER_ADDRESS = 4
 DELIVERIES_PER_ADDRESS = 16
 SHUTDOWN_SPARE_SECONDS = 5
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
+
+FILES_HOST = "files.invalid"
+"""The name by which nginx asks itself for files. Requests from outside cannot reach it, whatever they name."""
 
 FILE_CACHE_STATUS = "nginx; hit; detail=file"
 """The Cache-Status of mirrored files that nginx serves straight from the storage."""
@@ -35,6 +42,7 @@ FILE_CACHE_STATUS = "nginx; hit; detail=file"
 _DIGEST_VARIABLE, _NAME_VARIABLE = "$served_digest", "$served_name"  # the name is a beginning of the digest
 _NOT_SHARED = frozenset({"Content-Type", "Last-Modified", "Accept-Ranges", "Cache-Status"})  # or from nginx itself
 _OF_TYPES = {"Content-Disposition": "$served_disposition"}
+_ALWAYS_COMPRESSED = "text/html"  # nginx warns if it is told
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
@@ -98,6 +106,7 @@ class FrontConfig:
     is_root: bool
     traffic_log: Path | None = None
     counted: Sequence[str] = ()
+    with_arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     read: Sequence[str] = ()
     reader_salt: str = ""
     elsewhere: WaitingSite = field(default_factory=WaitingSite)
@@ -156,6 +165,7 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "samples_listen": front.samples or front.listen,
         "samples_root": _quote_path(BASE_DIR / "feeds" / "demo" / "data" / "samples"),
         "counted": "\n        ".join(f'"~^{re.escape(each)}" 1;' for each in front.counted),
+        "with_arguments": "\n        ".join(_arguments_line(*each) for each in front.with_arguments.items()),
         "read": "\n        ".join(f'"~^{re.escape(each)}" " $reader_1$reader_2$reader_3";' for each in front.read),
         "readers": "\n    ".join(_reader_split(front.reader_salt, digits) for digits in ("1", "2", "3")),
         "traffic_log": _traffic_log(front.traffic_log),
@@ -167,6 +177,9 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "admin_timeout": f"{admin_seconds:.0f}",
         "deliveries_per_address": str(DELIVERIES_PER_ADDRESS),
         "ports": _ports(front),
+        "files_host": FILES_HOST,
+        "compressed_min_bytes": str(headers.COMPRESSED_MIN_BYTES),
+        "compressed_types": " ".join(kind for kind in headers.COMPRESSED_TYPES if kind != _ALWAYS_COMPRESSED),
         "uploads_per_address": str(UPLOADS_PER_ADDRESS),
         "hot": _quote_path(front.data.hot),
         "hot_keys": "8m" if front.small else "32m",
@@ -214,6 +227,13 @@ def server_names(allowed_hosts: Sequence[str]) -> str:
     if "*" in allowed_hosts:
         return '"" "~."'
     return " ".join(dict.fromkeys(allowed_hosts)) or '""'
+
+
+def _arguments_line(beginning: str, names: Sequence[str]) -> str:
+    """The line for addresses that are logged with their arguments, if they have no others and plain values."""
+    argument = f"(?:{'|'.join(map(re.escape, names))})=[A-Za-z0-9_.,%+-]{{0,{MAX_LOGGED_CHARACTERS}}}(?:&|$)"
+    found = f"(?<named_arguments>\\?(?:{argument}){{1,{len(names)}}})"
+    return f'"~^{re.escape(beginning)}[^?]*{found}$" $named_arguments;'
 
 
 def _reader_split(salt: str, place: str) -> str:

@@ -53,6 +53,7 @@ def front_config(
         is_root=os.getuid() == 0,
         traffic_log=settings.TRAFFIC_LOG if settings.OBSERVE else None,
         counted=tuple(settings.TRAFFIC),
+        with_arguments=settings.TRAFFIC_ARGUMENTS,
         read=settings.TRAFFIC_READERS,
         reader_salt=salted_hmac("project.run.readers", "", algorithm="sha256").hexdigest()[:32],
         elsewhere=waiting_site(),

@@ -90,7 +90,7 @@ def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    yield _worker(plan, "paint-now", "paint.now", plan.paint_workers, scheduled=PAINT_PREFIX)
+    yield _worker(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, scheduled=PAINT_PREFIX)
     yield _worker(plan, "paint-refresh", "paint.refresh", 1, scheduled=REFRESH_PREFIX)
     yield _worker(plan, "paint-warm", "paint.warm", 1, scheduled=plan.idle)
     yield _worker(plan, "work", "work", 1)
@@ -99,7 +99,7 @@ def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    yield _worker(plan, "paint-now", "paint.now,paint.refresh,paint.warm", 1, scheduled=PAINT_PREFIX)
+    yield _worker(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, scheduled=PAINT_PREFIX)
     yield _worker(plan, "work", "work", 2, "--pool", "threads", "--beat")
 
 

@@ -207,7 +207,7 @@ def _announce(data: DataDirectory) -> None:
     # Behind a proxy the public address is another.
     address = f"http://{'127.0.0.1' if everywhere else settings.LISTEN}:{settings.PORT}"
     print(f"Starting Tarry on {address} (logs: {data.logs})", flush=True)
-    announce = [sys.executable, "-m", "project.announce", address, str(data.logs)]
+    announce = [sys.executable, "-m", "project.announce", address, str(data.logs), settings.FEEDS_PUSH_NOTE]
     subprocess.Popen([*preflight.launcher_prefix("TERM"), *announce])
 
 

@@ -24,16 +24,22 @@ ALWAYS: tuple[BeatEntry, ...] = (
     ("feed secrets", "feeds.reseal", 120),
     ("subscriptions", "feeds.subscribe", 60),
     ("failing feeds", "feeds.tell_of_failing", 300),
+    ("prune", "resources.prune", 86_400),
 )
 DEMO: BeatEntry = ("demo", "resources.vary_demo", 15)
 PRUNING: BeatEntry = ("prune blobs", "resources.prune_blobs", 300)
 TRAFFIC: BeatEntry = ("traffic", "resources.read_traffic", 2)
+PREWARMED: BeatEntry = ("prewarmed", "resources.settle_prewarm", 5)
 HUB: BeatEntry = ("hub", "feeds.tell_hub", 5)
 READERS: BeatEntry = ("feed readers", "feeds.count_readers", 60)
 SCAN, SCAN_TASK = "feeds scan", "feeds.scan"
 
 _LONG_AGO = {"last_run_at": datetime(1970, 1, 1, tzinfo=UTC)}
-"""For the scan of a new site: it is due at once. Other tasks are published first after their interval."""
+_AT_ONCE = (SCAN, "prune")
+"""Due when the site starts: a new site has feeds to scan, one that is started each morning has old rows too.
+
+Other tasks are published first after their interval.
+"""
 
 
 def beat_schedule(*entries: BeatEntry) -> dict[str, dict[str, Any]]:
@@ -43,7 +49,7 @@ def beat_schedule(*entries: BeatEntry) -> dict[str, dict[str, Any]]:
             "task": task,
             "schedule": float(seconds),
             "options": {"queue": BEAT_QUEUE, "expires": max(MIN_EXPIRY_SECONDS, seconds)},
-            **(_LONG_AGO if name == SCAN else {}),
+            **(_LONG_AGO if name in _AT_ONCE else {}),
         }
         for name, task, seconds in entries
     }

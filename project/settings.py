@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from . import schedule
-from .environment import Environment, broker_url, load_remembered, may_be_reached, storage_from
+from .environment import Environment, broker_url, explain_polling_only, load_remembered, may_be_reached, storage_from
 from .logs import LOG_LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 
@@ -76,6 +76,7 @@ RETRY_AFTER_SERVER = env.text("RETRY_AFTER_SERVER", "/retry_after")
 RETRY_LISTEN = env.text("RETRY_LISTEN", "")
 DEFAULT_RETRY_TIMEOUT = env.number("DEFAULT_RETRY_TIMEOUT", 25)
 RETRY_MAX_WAITS = env.whole("RETRY_MAX_WAITS", 2)
+PAGE_PATIENCE_SECONDS = env.number("PAGE_PATIENCE_SECONDS", 2)
 RETRY_DELIVERY = env.text("RETRY_DELIVERY", "redirect")
 RETRY_MAX_CLIENTS = env.whole("RETRY_MAX_CLIENTS", 20_000)
 RETRY_CLIENTS_PER_ADDRESS = env.whole("RETRY_CLIENTS_PER_ADDRESS", 0, least=0)
@@ -108,19 +109,29 @@ TRAFFIC = {
     "/resources/": "resources.mirror.file_paths.classify_address",
     "/feeds/": "feeds.pages.work.describe_request",
 }
+TRAFFIC_ARGUMENTS = {  # the arguments that name content: the log has them
+    "/staticmap": ("layers", "center", "zoom", "size", "format"),
+    "/resources/": ("fit",),
+}
 TRAFFIC_READERS = ("/feeds/",)  # addresses for which the log has a number for the client
 # By kind, the functions that are told which of its contents were wanted
 TRAFFIC_NOTED = {
     "feed": "feeds.followers.note_readers",
+    "feeds": "feeds.followers.note_combination_readers",
     "blob": "resources.mirror.storage.retention.note_blobs",
     "resource": "resources.mirror.storage.retention.note_urls",
     "thumbnail": "resources.mirror.storage.retention.note_blobs",
 }
 # By kind, the functions that name the work of popular content for pre-warming, beside tiles
-PREWARM = {"feed": "feeds.views.warm_piece", "feeds": "feeds.views.warm_piece"}
+PREWARM = {
+    **dict.fromkeys(("feed", "feeds"), "feeds.views.warm_piece"),
+    "staticmap": "resources.staticmap.warm_static_map",
+    "thumbnail": "resources.mirror.views.warm_thumbnail",
+}
 PREWARM_FRONT = RETRY_FRONT or f"unix:{_runtime.socket('front')}"
-PREWARM_SECONDS = env.number("PREWARM_SECONDS", 0)
-PREWARM_POPULAR = env.whole("PREWARM_POPULAR", 1000)
+PREWARM_SECONDS = env.number("PREWARM_SECONDS", 300)
+PREWARM_BUDGET_SECONDS = env.number("PREWARM_BUDGET_SECONDS", PREWARM_SECONDS / (50 if SMALL else 5))
+PREWARM_POPULAR = env.whole("PREWARM_POPULAR", 200 if SMALL else 1000)
 TRAFFIC_LOG = _data.traffic
 TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
 NGINX_PID_FILE = _runtime.nginx_pid
@@ -137,14 +148,17 @@ FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
 FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 2000 if SMALL else 10_000)
 _fetched = {"publisher": "resources.fetch.dispatch.publish", "workers": FETCH_IN_FLIGHT}
+_fetched |= {"line": "resources.fetch.frontier.place.count_jobs_before"}
 _warm = (10 if SMALL else 200) * BACKLOG_LIMIT
+_painted = {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "interactive": True, "skips": True}
 RETRY_LANES = {  # the fastest first
-    "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
+    "paint.now": {**_painted},
+    "paint.pages": {**_painted, "up": "paint.now"},
     "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
     "paint.warm": {"limit": _warm, "workers": 1, "up": "paint.refresh"},
     # Fetched work mostly waits for one server, and its politeness makes it as slow as with few workers.
-    "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
-    "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
+    "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "interactive": True, "skips": True},
+    "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "interactive": True, "skips": True},
     "fetch.refresh": {**_fetched, "limit": 4 * BACKLOG_LIMIT, "skips": True, "up": "fetch.fast"},
     "fetch.ingest": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
@@ -203,6 +217,9 @@ FETCH_BACKOFF_BASE_SECONDS = env.number("FETCH_BACKOFF_BASE_SECONDS", 2)
 FETCH_BACKOFF_MAX_SECONDS = env.number("FETCH_BACKOFF_MAX_SECONDS", 600)
 FETCH_STALL_SECONDS = env.number("FETCH_STALL_SECONDS", 86_400)
 FETCH_DELAY_SECONDS = env.number("FETCH_DELAY_SECONDS", 0.5)
+# The ceilings of what is learnt are not below its start.
+FETCH_MAX_PER_SECOND = env.number("FETCH_MAX_PER_SECOND", max(10, 1 / max(FETCH_DELAY_SECONDS, 0.001)))
+FETCH_MAX_IN_FLIGHT = env.whole("FETCH_MAX_IN_FLIGHT", max(4, FETCH_IN_FLIGHT))
 FETCH_BYTES_PER_SECOND = env.whole("FETCH_BYTES_PER_SECOND", 10_000_000, least=0)
 FETCH_LEASE_SECONDS = env.number("FETCH_LEASE_SECONDS", 15)
 FETCH_BACKLOG = env.whole("FETCH_BACKLOG", 100_000)
@@ -214,6 +231,7 @@ MACHINE = env.text("MACHINE", "") or socket.gethostname()
 MIRROR_HELD_DIRECTORY = _data.held
 MIRROR_ATTEMPTS = env.whole("MIRROR_ATTEMPTS", 3)
 MIRROR_RETRY_SECONDS = env.number("MIRROR_RETRY_SECONDS", 300)
+MIRROR_RECHECK = env.switch("MIRROR_RECHECK", False)
 MIRROR_SAMPLED_FIRST = env.whole("MIRROR_SAMPLED_FIRST", 3, least=0)
 MIRROR_SAMPLED_EVERY = env.whole("MIRROR_SAMPLED_EVERY", 20)
 MIRROR_KNOWN_SECONDS = env.number("MIRROR_KNOWN_SECONDS", 2)
@@ -224,6 +242,9 @@ MIRROR_RULES_SECONDS = env.number("MIRROR_RULES_SECONDS", 5)
 MIRROR_TALLY_SECONDS = env.number("MIRROR_TALLY_SECONDS", 1)
 MIRROR_REPORT_MAX_BYTES = env.whole("MIRROR_REPORT_MAX_BYTES", 22_000_000)
 MIRROR_BATCH_DAYS = env.whole("MIRROR_BATCH_DAYS", 30)
+MIRROR_FAILED_DAYS = env.whole("MIRROR_FAILED_DAYS", 90)
+MIRROR_LEARNT_DAYS = env.whole("MIRROR_LEARNT_DAYS", 180)
+MIRROR_TALLY_DAYS = env.whole("MIRROR_TALLY_DAYS", 400)
 MIRROR_WEBHOOK_SECONDS = env.number("MIRROR_WEBHOOK_SECONDS", 86_400)
 MIRROR_HOT_BYTES = env.whole("MIRROR_HOT_BYTES", 16_000_000)
 MIRROR_DELIVERY = env.choice("MIRROR_DELIVERY", "proxy", ("proxy", "redirect"))
@@ -244,6 +265,7 @@ FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)
 FEEDS_READ_BYTES = env.whole("FEEDS_READ_BYTES", 1024 * 1024 * 1024)
 FEEDS_READ_SECONDS = env.number("FEEDS_READ_SECONDS", 20)
 FEEDS_PUSH = env.switch("FEEDS_PUSH", may_be_reached(_public.hostname or ""))
+FEEDS_PUSH_NOTE = "" if FEEDS_PUSH or env.text("FEEDS_PUSH", "") else explain_polling_only(PUBLIC_URL)  # said once
 FEEDS_PUSH_RECENT_DAYS = env.number("FEEDS_PUSH_RECENT_DAYS", 14)
 FEEDS_PUSH_LEAST_SUBSCRIBERS = env.whole("FEEDS_PUSH_LEAST_SUBSCRIBERS", 1, least=0)
 FEEDS_PUSH_RENEW_HOURS = env.number("FEEDS_PUSH_RENEW_HOURS", 20)
@@ -285,11 +307,12 @@ match os.environ.get("TARRY_INSTANCE"):
     case "retry":  # it waits, and needs neither models nor pages: half the memory
         INSTALLED_APPS = ["django.contrib.staticfiles", "retry", "project"]
     case "worker":  # it answers no requests, and needs neither admin nor API: a fifth less
-        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", *_OUR_APPS]
+        INSTALLED_APPS = [*("django.contrib." + name for name in ("auth", "contenttypes", "sessions")), *_OUR_APPS]
 MIDDLEWARE = [
     "retry.metrics.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "project.middleware.ContentSecurityPolicyMiddleware",
+    "retry.html_pages.ProblemPagesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "project.middleware.LargeBodiesMiddleware",
@@ -304,6 +327,7 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
+        "DIRS": [BASE_DIR / "project" / "templates"],  # they replace those of the apps
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
@@ -388,7 +412,7 @@ CELERY_BEAT_SCHEDULE = schedule.beat_schedule(
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
     *((schedule.HUB,) if FEEDS_HUB else ()),
     *((schedule.TRAFFIC, schedule.READERS) if OBSERVE else ()),
-    *((("prewarm", "resources.prewarm", PREWARM_SECONDS),) if OBSERVE and PREWARM_SECONDS else ()),
+    *((("prewarm", "resources.prewarm", PREWARM_SECONDS), schedule.PREWARMED) if OBSERVE and PREWARM_SECONDS else ()),
 )
 
 LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LOG_LEVELS))

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from . import health, login
+from . import crawlers, health, login
 
 handler404 = "project.middleware.answer_unknown_address"
 handler500 = "project.middleware.answer_failure"
@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("resources.api.urls")),
     path("healthz", health.healthz),
     path("metrics", health.show_metrics),
+    path("robots.txt", crawlers.show_robots),
     path("", include("feeds.urls")),
     path("", include("resources.urls")),
 ]

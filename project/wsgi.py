@@ -1,4 +1,4 @@
-"""The main instance, for a WSGI server. Reads the rest of every request body before it answers."""
+"""The main instance, for a WSGI server. Queries are ASCII; the rest of every request body is read before the answer."""
 
 import os
 
@@ -6,11 +6,11 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connections
 from django.urls import get_resolver
 
-from project.main_worker import drain_bodies
+from project.main_worker import drain_bodies, encode_queries
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-application = drain_bodies(get_wsgi_application())
+application = encode_queries(drain_bodies(get_wsgi_application()))
 
 from project import celery  # noqa: E402, F401  views hand work over to its broker
 from resources.tiles import layers  # noqa: E402  needs the apps

@@ -25,6 +25,7 @@ from retry import errors
 from .fetch.admin import domains, forms  # noqa: F401  # they register themselves
 from .forms import LayerForm
 from .mirror.admin import batches, hosts_rules, mirrored_files, resources  # noqa: F401  # as above
+from .prewarm import admin as prewarm_admin  # noqa: F401  # as above
 from .prewarm import tile_pieces
 from .prewarm.pieces import advise_zooms
 from .tiles import demand, grid, layer_state, publication, work
@@ -32,12 +33,12 @@ from .tiles.errors import SpeedsError, UnknownLayerError
 from .tiles.layers import LayerView
 from .tiles.models import Layer, whole_world
 from .tokens import auth
-from .tokens.models import ApiToken
+from .tokens.models import ALL_LAYERS, ApiToken
 
 TOKEN_HELP = {
     "name": "The user or program that uses the token.",
     "prefix": "The first characters of the token.",
-    "layers": "Slugs of the layers that the token may change, separated by spaces. Default: all layers.",
+    "layers": "Slugs of the layers that the token may change, separated by spaces; * for all layers. Default: none.",
     "may_mirror": "May report URLs for mirroring, sign their addresses and read their state.",
     "may_take_down": "May permanently take down any mirrored file.",
     "may_manage_feeds": "May add, change, fetch and remove feeds, and read their addresses.",
@@ -67,12 +68,13 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
 
     @admin.display(description="layers")
     def listed_layers(self, token: ApiToken) -> str:
-        return token.layers or "all"
+        return "all" if token.layers == ALL_LAYERS else token.layers or "none"
 
     def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
-        """Saves the settings of a token. A new one gets its text, which lives as long as the request."""
+        """Saves the settings of a token, and says what it may do. A new one gets its text, for this request alone."""
         if change:
             super().save_model(request, obj, form, change)
+            self.message_user(request, obj.describe_rights())
         else:
             request.META["tarry.token"] = auth.issue_token(obj).text
 
@@ -81,8 +83,10 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
+            "original": obj,
             "title": f"The token “{obj}”",
             "token": request.META["tarry.token"],
+            "rights": obj.describe_rights(),
         }
         return TemplateResponse(request, "admin/resources/apitoken/issued.html", context)
 
@@ -105,7 +109,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
-        (UPSTREAM_SECTION, {"fields": ("upstream", "most_fresh_seconds")}),
+        (UPSTREAM_SECTION, {"fields": ("upstream", "upstream_in_flight", "most_fresh_seconds")}),
         (
             DATA_SECTION,
             {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")},

@@ -5,7 +5,8 @@
 A call of a `cached_batch` costs one trip to Redis for the keys that the process does not know, and one call of the
 loader for the keys that Redis does not know. Keys that the loader does not find are not cached. An unreachable
 Redis costs its timeout once, then nothing for a second: the loader answers. Writes that Redis missed are made up
-for by deleting those keys before the next read.
+for by deleting those keys before the next read. Of two writers of a key the slower may have the older value: where
+another value is held, the loader is asked again.
 
 Django's cache does not replace this: it cannot write many keys only where there are none, each with a lifetime of its
 own, nor tell which writes an outage has lost.
@@ -108,6 +109,18 @@ MAX_UNTOLD_KEYS = 100_000
 """Keys remembered for an unreachable server to forget. Beyond that, it may serve the oldest of them until they expire.
 """
 
+NOTE_SCRIPT = """
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] and (ARGV[3] == '' or string.sub(held, 1, #ARGV[3]) ~= ARGV[3]) then
+  return redis.call('SET', KEYS[1], '', 'EX', ARGV[4])
+end
+return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+"""
+"""Caches a value, or marks the key as forgotten if it holds another one, or was forgotten a moment ago.
+
+ARGV: value lifetime_ms provisional forgotten_seconds
+"""
+
 _batch_log = logging.getLogger("tarry.cached_batch")
 
 
@@ -116,7 +129,8 @@ class CacheFormat(Generic[Value]):
     """The form in which values are cached (bytes that are never empty), and for how long.
 
     `read` raises ValueError for bytes of another version, which count as absent. `seconds` is the time that Redis
-    keeps a value; `memory_seconds` and `memory_size` bound the memory of the process.
+    keeps a value; `memory_seconds` and `memory_size` bound the memory of the process. Values that begin with
+    `provisional`, in bytes, give way to any other one.
     """
 
     prefix: str
@@ -125,6 +139,7 @@ class CacheFormat(Generic[Value]):
     seconds: Callable[[Value], float]
     memory_seconds: Callable[[], float]
     memory_size: int = 100_000
+    provisional: bytes = b""
 
 
 @dataclass(slots=True)
@@ -184,19 +199,20 @@ class CachedBatch(Generic[Value]):
         left = [key for key in missing if key not in cached]
         loaded = self._loaded(left)
         if loaded:
-            self._write(loaded, only_new=True)
+            self.note_new(loaded)
         fresh = cached | loaded
         self._memory.keep(fresh, now + self._kept.memory_seconds())
         return found | fresh
 
     def note(self, values: Mapping[str, Value]) -> None:
-        """Caches values just written to the loader's source. Never fails."""
+        """Caches values just written to the loader's source, where no other process has cached others. Never fails."""
         self._memory.keep(values, time.monotonic() + self._kept.memory_seconds())
-        self._write(values, only_new=False)
+        self._tell(list(values), [self._noting(key, value) for key, value in values.items()])
 
     def note_new(self, values: Mapping[str, Value]) -> None:
-        """Caches values in Redis without overwriting any: another process may have written newer ones. Never fails."""
-        self._write(values, only_new=True)
+        """Caches values in Redis without overwriting any: one written or forgotten meanwhile is newer. Never fails."""
+        commands = [("SET", self._name(key), *self._packed(value), "NX") for key, value in values.items()]
+        self._execute(commands)
 
     def forget(self, keys: Iterable[str]) -> None:
         """Has the loader asked again. Other processes follow once their own memory has expired. Never fails."""
@@ -224,17 +240,14 @@ class CachedBatch(Generic[Value]):
                         found[key] = self._kept.read(packed)
         return found
 
-    def _write(self, values: Mapping[str, Value], *, only_new: bool) -> None:
-        """Writes values. `only_new`: keeps existing keys, since a value written or forgotten meanwhile is newer."""
-        condition = ("NX",) if only_new else ()
-        commands = [
-            ("SET", self._name(key), self._kept.write(value), "PX", int(self._kept.seconds(value) * 1000), *condition)
-            for key, value in values.items()
-        ]
-        if only_new:
-            self._execute(commands)
-        else:
-            self._tell(list(values), commands)
+    def _noting(self, key: str, value: Value) -> tuple[object, ...]:
+        packed, _, milliseconds = self._packed(value)
+        rest = (self._kept.provisional, FORGOTTEN_SECONDS)
+        return ("EVAL", NOTE_SCRIPT, 1, self._name(key), packed, milliseconds, *rest)
+
+    def _packed(self, value: Value) -> tuple[bytes, str, int]:
+        """Returns the value and its lifetime as arguments of SET."""
+        return self._kept.write(value), "PX", int(self._kept.seconds(value) * 1000)
 
     def _forgetting(self, keys: Iterable[str]) -> list[tuple[object, ...]]:
         return [("SET", self._name(key), FORGOTTEN_VALUE, "EX", FORGOTTEN_SECONDS) for key in keys]

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from heapq import heappop, heappush, nlargest
 from itertools import islice
+from statistics import median
 from typing import Generic, Protocol, TypeVar
 
 CHART_WIDTH, CHART_HEIGHT = 720.0, 100.0
@@ -309,3 +311,82 @@ def _summarise_ingest(total: StepCounts, days: int) -> str:
     found = ingest_efficiency(total)
     gave = "no bodies downloaded" if found is None else f"{total[BODY_TALLY]:,} bodies downloaded, {found:.0%} new"
     return f"URLs settled in {when}: {settled:,}; {gave}."
+
+
+MAX_SLOT_BARS = 500
+"""The longest runs are drawn: a chart of thousands would be heavy, and short bars are hard to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRun:
+    """A run of something in a slot: its name, its start in seconds, its duration. `kind` decides its colour."""
+
+    name: str
+    began: float
+    seconds: float
+    kind: str = ""
+
+    @property
+    def ended(self) -> float:
+        return self.began + self.seconds
+
+    @property
+    def is_busy(self) -> bool:
+        return True
+
+
+def draw_slot_chart(
+    name: str, runs: Sequence[SlotRun], since: datetime, bound_seconds: float, what: str
+) -> Chart[SlotRun]:
+    """Draws slots over time: a bar for each of the longest runs, and the lower bound of their time as a line.
+
+    `name` is that of the plot, `what` the word for many runs; starts count from `since`.
+    """
+    in_order = sorted(runs, key=lambda run: run.began)
+    slots = assign_slots(in_order)
+    number = max(slots, default=0) + 1
+    length = max([bound_seconds, *(run.ended for run in in_order)]) or 1.0
+    drawn = set(nlargest(MAX_SLOT_BARS, range(len(in_order)), key=lambda place: in_order[place].seconds))
+    bars = tuple(_slot_bar(in_order[place], slots[place] / number, 1 / number, length) for place in sorted(drawn))
+    x = round(bound_seconds / length * CHART_WIDTH, 2)
+    return Chart(
+        plots=(Plot(name, f"{number:,}", bars, lines=(f"{x},0 {x},{CHART_HEIGHT:g}",)),),
+        times=axis_times(since, timedelta(seconds=length)),
+        rows=tuple(in_order[place] for place in sorted(drawn)),
+        summary=_summarise_slots(in_order, number, len(in_order) - len(drawn), what),
+    )
+
+
+def assign_slots(in_order: Sequence[SlotRun]) -> list[int]:
+    """Returns for each run, in the order of their starts, the lowest slot that is free then."""
+    free: list[int] = []
+    busy: list[tuple[float, int]] = []
+    found = []
+    for run in in_order:
+        while busy and busy[0][0] <= run.began:
+            heappush(free, heappop(busy)[1])
+        slot = heappop(free) if free else len(busy)
+        heappush(busy, (run.ended, slot))
+        found.append(slot)
+    return found
+
+
+def _slot_bar(run: SlotRun, bottom: float, part: float, length: float) -> ChartBar:
+    """`bottom` and `part` are the start and the height of the slot, as parts of the axis."""
+    return ChartBar(
+        round(run.began / length * CHART_WIDTH, 2),
+        round((1 - bottom - part) * CHART_HEIGHT, 3),
+        round(max(0.5, run.seconds / length * CHART_WIDTH), 2),
+        round(part * CHART_HEIGHT * _BAR_WIDTH_SHARE, 3),
+        f"{run.name}: {run.seconds:.2f} s, from {run.began:.1f} s on",
+        run.kind,
+    )
+
+
+def _summarise_slots(runs: Sequence[SlotRun], slots: int, left_out: int, what: str) -> str:
+    if not runs:
+        return f"No {what} on record."
+    ends = [run.ended for run in runs]
+    text = f"{len(runs):,} {what}, at most {slots:,} at once: half of them had ended after {median(ends):,.1f} s"
+    not_drawn = f" The {left_out:,} shortest are not drawn." if left_out else ""
+    return f"{text}, all after {max(ends):,.1f} s.{not_drawn}"

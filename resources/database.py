@@ -91,10 +91,10 @@ def update_in_order(some: models.QuerySet[ModelRow], **values: Any) -> int:
         return _lock_in_order(some).update(**values)
 
 
-def delete_in_order(some: models.QuerySet[ModelRow]) -> None:
-    """Deletes all of the rows. Raises DatabaseError."""
+def delete_in_order(some: models.QuerySet[ModelRow]) -> int:
+    """Deletes all of the rows, with those that belong to them; returns their number. Raises DatabaseError."""
     with transaction.atomic():
-        _lock_in_order(some).delete()
+        return _lock_in_order(some).delete()[1].get(some.model._meta.label, 0)
 
 
 def delete_all_in_order(some: models.QuerySet[ModelRow], until: float | None = None) -> bool:
@@ -106,9 +106,12 @@ def delete_all_in_order(some: models.QuerySet[ModelRow], until: float | None = N
     return True
 
 
-def key_portions(some: models.QuerySet[ModelRow]) -> Iterator[list[str]]:
-    """Yields keys of some rows at a time, until none is left. The caller changes each portion before the next."""
-    while keys := list(some.order_by().values_list("pk", flat=True)[:ROWS_PER_STATEMENT]):
+def key_portions(some: models.QuerySet[ModelRow], most: int | None = None) -> Iterator[list[str]]:
+    """Yields keys of some rows at a time, at most `most` (default: ROWS_PER_STATEMENT), until none is left.
+
+    The caller changes each portion before the next.
+    """
+    while keys := list(some.order_by().values_list("pk", flat=True)[: most or ROWS_PER_STATEMENT]):
         yield keys
 
 

@@ -97,12 +97,18 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         model = Layer
         exclude = ()
         field_classes = {"style": SmallJSONField, "bounds": SmallJSONField}
-        labels = {"upstream": "Tile URL", "most_fresh_seconds": "Longest fresh seconds"}
+        labels = {
+            "upstream": "Tile URL",
+            "upstream_in_flight": "Own server: requests in flight",
+            "most_fresh_seconds": "Longest fresh seconds",
+        }
         help_texts = {
             "style": STYLE_HELP,
             "enabled": "Disabled layers answer 404.",
             "upstream": "As https://…/{z}/{x}/{y}.png. {-y}: rows from the south; {q}: quadkey; {s}: a, b or c "
             "in turn, {s:1234}: these; {r}: @2x for dense screens. Respect the server's terms of use.",
+            "upstream_in_flight": "Only if the server is yours: requests that it gets at a time, without a gap. "
+            "Default: it is asked politely, as a server of others.",
             "bounds": "West, south, east, north in degrees. Tiles outside are empty. Set from new data, unless changed "
             "here too.",
             "slug": "Part of the address: /tiles/SLUG/…",
@@ -119,12 +125,12 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         return WEEK_SECONDS if given is None else given
 
     def clean(self) -> dict[str, Any] | None:
-        """Drops the field of the layer's former kind, unless it was typed just now."""
+        """Drops the fields of the layer's former kind, unless they were typed just now."""
         cleaned = super().clean() or {}
         if "kind" in self.changed_data:
-            name, nothing = ("style", {}) if cleaned.get("kind") == Layer.Kind.UPSTREAM else ("upstream", "")
-            if name not in self.changed_data:
-                cleaned[name] = nothing
+            is_upstream = cleaned.get("kind") == Layer.Kind.UPSTREAM
+            of_former_kind = {"style": {}} if is_upstream else layer_files.NO_UPSTREAM_FIELDS
+            cleaned |= {name: nothing for name, nothing in of_former_kind.items() if name not in self.changed_data}
         return cleaned
 
     def full_clean(self) -> None:

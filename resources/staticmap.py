@@ -1,12 +1,10 @@
-"""Static maps: several layers in one picture, painted on demand. The example of docs/add-your-own.md in one file.
-
-The query names the map, and the traffic log leaves it out: requests are counted, and no popularity is known.
-"""
+"""Static maps: several layers in one picture, painted on demand. The example of docs/add-your-own.md in one file."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import parse_qs
 
 import numpy as np
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +15,7 @@ from retry import work as retry_work
 
 from . import database
 from .image_formats import DEFAULT_TILE_FORMAT, TILE_FORMATS
+from .prewarm.pieces import Piece, WantedContent, take_slowest_lane
 from .tiles import grid, layers, tile_address, work
 from .tiles.errors import UnknownLayerError
 from .tiles.layers import LayerView, joint_version
@@ -31,6 +30,13 @@ MAX_PAINTED_PIXELS = 8_000_000
 """Pixels, of all layers together: a picture takes a painter a second or two at the most."""
 PARAMETERS = ("layers", "center", "zoom", "size", "format")
 
+TRAFFIC_KIND = "staticmap"
+
+_KEY_PATTERN = re.compile(
+    rf"{TRAFFIC_KIND}:(?P<layers>[a-z0-9_,-]+):(?P<zoom>\d+):(?P<x>\d+):(?P<y>-?\d+):"
+    r"(?P<width>\d+)x(?P<height>\d+):(?P<format>[a-z]+)",
+    re.ASCII,
+)
 _DEGREES = r"-?[0-9]{1,3}(?:\.[0-9]{1,15})?"
 _CENTER_PATTERN = re.compile(rf"({_DEGREES}),({_DEGREES})", re.ASCII)
 _SIZE_PATTERN = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})", re.ASCII)
@@ -66,6 +72,15 @@ class StaticMap:
         if picture.painted > MAX_PAINTED_PIXELS:
             raise StaticMapError(f"size times the number of layers is at most {MAX_PAINTED_PIXELS:,} pixels.")
         return picture
+
+    @classmethod
+    def of_key(cls, content_key: str) -> Self | None:
+        """Returns the picture of a content key; None for the key of anything else."""
+        match = _KEY_PATTERN.fullmatch(content_key)
+        if match is None or match["format"] not in TILE_FORMATS:
+            return None
+        zoom, x, y, width, height = (int(match[name]) for name in ("zoom", "x", "y", "width", "height"))
+        return cls(tuple(match["layers"].split(",")), zoom, x, y, width, height, match["format"])
 
     @property
     def painted(self) -> int:
@@ -133,11 +148,29 @@ def _parse_format(text: str) -> str:
     return text
 
 
-TRAFFIC_KIND = "staticmap"
-
-
 def classify_address(address: str) -> Asked | None:
-    return Asked(TRAFFIC_KIND) if address == "/staticmap" else None
+    """Returns the map that an address names with its arguments; without a key if they name none."""
+    path, _, arguments = address.partition("?")
+    if path != "/staticmap":
+        return None
+    try:
+        return Asked(TRAFFIC_KIND, content_key=StaticMap.read(parse_qs(arguments, keep_blank_values=True)).content_key)
+    except StaticMapError:
+        return Asked(TRAFFIC_KIND)
+
+
+def warm_static_map(counted_key: str, requests: float) -> Piece | None:
+    """Returns the piece for a popular static map; None if clients would not get it."""
+    picture = StaticMap.of_key(counted_key)
+    found = [layers.layer_snapshot(slug) for slug in picture.layers] if picture else []
+    painted = [
+        layer for layer in found if layer and layer.upstream is None and picture and layer.has_zoom(picture.zoom)
+    ]
+    if picture is None or len(painted) < len(found):
+        return None
+    version = joint_version(painted)
+    work = take_slowest_lane(static_map_work(picture, version))
+    return Piece(work, (WantedContent(picture.content_key, "", version),), TRAFFIC_KIND, requests=requests)
 
 
 def find_painted_layer(slug: str) -> LayerView | None:

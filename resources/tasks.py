@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from retry import worker
 from retry.errors import StoreUnavailable
 
+from . import old_rows
 from .demo import load
 from .fetch import host_settings, timings
 from .mirror import conf, hosts, rekey, url_rules
@@ -25,9 +26,10 @@ from .mirror.storage import retention as storage_retention
 from .mirror.storage import sweeper, takedown
 from .mirror.thumbnail_painter import paint_thumbnail as paint_small
 from .mirror.url_rules import current_rules
-from .prewarm import plan
+from .prewarm import automatic_run, run_records
+from .prewarm.automatic_run import RunLimits
 from .staticmap import StaticMap, render_static_map
-from .tiles import work
+from .tiles import own_servers, work
 from .tiles.errors import LayerError
 from .tiles.tile_address import Metatile
 from .tiles.work import paint_metatile as paint
@@ -42,6 +44,7 @@ HEAL_BATCHES_SECONDS = 2.0
 """The same for repairing batches."""
 
 PRUNE_BLOBS_SECONDS = 5.0
+PRUNE_ROWS_SECONDS = 2.0
 DISTRUST_SECONDS = 5.0
 REFUSE_SECONDS = 5.0
 
@@ -65,8 +68,12 @@ def read_traffic() -> None:
 
 @shared_task(name="resources.apply_fetch_limits", ignore_result=True)
 def apply_fetch_limits() -> None:
-    """Restores limits of domains that the frontier has lost. Waits for the next pass while Redis is away."""
+    """Restores limits of domains that the frontier has lost, and those of own servers.
+
+    Waits for the next pass while Redis is away.
+    """
     with _log_outage("limits of domains could not be compared", StoreUnavailable):
+        own_servers.apply_own_servers()
         if changed := host_settings.restore_limits(datetime.now(UTC)):
             _log.warning("limits of domains were set again", extra={"domains": changed})
 
@@ -99,9 +106,18 @@ def refresh_popular(slug: str, version: int) -> None:
 
 @shared_task(name="resources.prewarm", ignore_result=True)
 def prewarm() -> None:
-    """Has the most worthwhile popular content prepared, as much as can be painted until the next run."""
-    with _log_outage("popular content is not prepared before it is asked for", StoreUnavailable, DatabaseError):
-        plan.hand_over_popular(settings.PREWARM_POPULAR, settings.PREWARM_SECONDS)
+    """Has the most worthwhile popular content prepared, within the budget of a run."""
+    limits = RunLimits(settings.PREWARM_POPULAR, settings.PREWARM_BUDGET_SECONDS, settings.PREWARM_SECONDS)
+    errors = (StoreUnavailable, DatabaseError, LayerError)  # of layers: one was disabled a moment ago
+    with _log_outage("popular content is not prepared before it is asked for", *errors):
+        automatic_run.start_run(limits, datetime.now(UTC))
+
+
+@shared_task(name="resources.settle_prewarm", ignore_result=True)
+def settle_prewarm() -> None:
+    """Counts the pieces of pre-warming that have ended. Waits for the next pass while Redis or the database is away."""
+    with _log_outage("pieces of pre-warming are counted later", StoreUnavailable, DatabaseError):
+        run_records.settle_runs(datetime.now(UTC))
 
 
 @shared_task(name="resources.feed_mirror", ignore_result=True)
@@ -121,10 +137,8 @@ def look_after_batches() -> None:
 
 @shared_task(name="resources.heal_batches", ignore_result=True)
 def heal_batches() -> None:
-    """Settles batches whose news was lost, reports lost URLs again, and removes old batches."""
-    now = datetime.now(UTC)
-    batches.heal_batches(now, HEAL_BATCHES_SECONDS)
-    batches.prune_batches(now - timedelta(days=settings.MIRROR_BATCH_DAYS), PRUNE_SECONDS)
+    """Settles batches whose news was lost, and reports lost URLs again."""
+    batches.heal_batches(datetime.now(UTC), HEAL_BATCHES_SECONDS)
 
 
 @shared_task(name="resources.learn_url_rules", ignore_result=True)
@@ -172,6 +186,14 @@ def prune_blobs() -> None:
     with _log_outage("blobs could not be pruned", DatabaseError):
         if retention := conf.retention_limits():
             storage_retention.prune_blobs(retention, datetime.now(UTC), seconds=PRUNE_BLOBS_SECONDS)
+
+
+@shared_task(name=old_rows.PRUNE_TASK, ignore_result=True)
+def prune() -> None:
+    """Removes old rows for some seconds, and has another task do the rest."""
+    with _log_outage("old rows stay until tomorrow", DatabaseError):
+        if not old_rows.prune_rows_for(PRUNE_ROWS_SECONDS, datetime.now(UTC)):
+            old_rows.continue_pruning()
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

@@ -10,8 +10,9 @@ django.setup(set_prefix=False)
 
 from .conf import conf  # noqa: E402
 from .headers import is_trusted_proxy  # noqa: E402
+from .html_pages import present_reply  # noqa: E402
 from .instance import WaitingInstance  # noqa: E402
-from .responses import ClientRequest, problem_reply  # noqa: E402
+from .responses import ClientReply, ClientRequest, problem_reply  # noqa: E402
 from .tickets import STATUS_PATH  # noqa: E402
 
 Scope = MutableMapping[str, Any]
@@ -47,19 +48,23 @@ class WaitingApplication:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = urlsplit(conf().RETRY_AFTER_SERVER).path
-        if self.instance and scope["path"] == path:
-            reply = await self.instance.answer(_read_request(scope), receive)
-        elif self.instance and scope["path"] == path + STATUS_PATH:
-            reply = await self.instance.status(_read_request(scope))
-        else:
-            reply = NOT_FOUND
+        asked = _read_request(scope)
+        reply = await self._find_reply(scope["path"], asked, receive)
         if reply is None:
             return
+        reply = present_reply(reply, asked)
         fields = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
         fields.append((b"content-length", str(len(reply.body)).encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": fields})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
+
+    async def _find_reply(self, asked_path: str, asked: ClientRequest, receive: Receive) -> ClientReply | None:
+        path = urlsplit(conf().RETRY_AFTER_SERVER).path
+        if self.instance and asked_path == path:
+            return await self.instance.answer(asked, receive)
+        if self.instance and asked_path == path + STATUS_PATH:
+            return await self.instance.status(asked, receive)
+        return NOT_FOUND
 
 
 def _read_request(scope: Scope) -> ClientRequest:
@@ -74,6 +79,7 @@ def _read_request(scope: Scope) -> ClientRequest:
         fetch_mode=given.get(b"sec-fetch-mode"),
         accept=given.get(b"accept"),
         front=given.get(b"x-front", ""),
+        prefer=given.get(b"prefer"),
         address=given.get(b"x-real-ip", "") if passed_on else peer,
     )
 

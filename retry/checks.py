@@ -35,6 +35,8 @@ def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[Check
     if wait >= proxy:
         message = f"DEFAULT_RETRY_TIMEOUT ({wait} s) is not below PROXY_TIMEOUT ({proxy} s): waits would end in 504."
         yield Error(message, hint="Raise PROXY_TIMEOUT or wait for a shorter time.", id="retry.E002")
+    if not conf().PAGE_PATIENCE_SECONDS >= 0:
+        yield Error("PAGE_PATIENCE_SECONDS must not be negative.", id="retry.E025")
     if not 1 <= waits <= 10:
         yield Error(f"RETRY_MAX_WAITS is {waits}; it must be 1 to 10.", id="retry.E005")
     elif waits > 2:
@@ -157,8 +159,8 @@ def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMe
         yield Error(f"Lanes need a limit and workers of at least 1: {', '.join(bad)}.", id="retry.E013")
     if bad := [name for place, name in enumerate(known) if not {known[name].get("up")} <= {None, *list(known)[:place]}]:
         yield Error(f"Lanes must name a faster lane, one before them, as `up`: {', '.join(bad)}.", id="retry.E021")
-    if bad := [name for name, lane in known.items() if not _has_publisher(lane)]:
-        yield Error(f"The publisher of these lanes cannot be imported: {', '.join(bad)}.", id="retry.E024")
+    if bad := [name for name, lane in known.items() if not _can_be_loaded(lane)]:
+        yield Error(f"The publisher or line of these lanes cannot be imported: {', '.join(bad)}.", id="retry.E024")
     if skip and (skip < least or skip <= conf().DEFAULT_RETRY_TIMEOUT):
         message = f"RETRY_SKIP_SECONDS is {skip}; it must be 0, or at least {least} and above DEFAULT_RETRY_TIMEOUT."
         hint = "Clients that were told to come again in that time would find their work skipped."
@@ -167,9 +169,10 @@ def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMe
         yield Error("RETRY_AGE_SECONDS and RETRY_SKIP_BACKLOG_SECONDS must not be negative.", id="retry.E023")
 
 
-def _has_publisher(lane: LaneBounds) -> bool:
+def _can_be_loaded(lane: LaneBounds) -> bool:
     try:
-        return "publisher" not in lane or callable(lanes.load_publisher(lane["publisher"]))
+        has_publisher = "publisher" not in lane or callable(lanes.load_publisher(lane["publisher"]))
+        return has_publisher and ("line" not in lane or callable(lanes.load_line(lane["line"])))
     except ImportError:
         return False
 

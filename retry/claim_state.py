@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from .scripts import Reply
 
+LOST = "lost"
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimBegun:
@@ -38,7 +40,7 @@ class WorkFailed:
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """The work ended a moment ago: `stored`, `failed` or `skipped`."""
+    """The work ended a moment ago: `stored`, `failed` or `skipped`; LOST if `cache` was away since it was stored."""
 
     outcome: str
     wait_seconds: float

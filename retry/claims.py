@@ -12,7 +12,7 @@ from typing import Literal
 from . import stores
 from .conf import LaneBounds, conf
 from .errors import PreparationError
-from .scripts import ScriptCall
+from .scripts import Reply, ScriptCall
 from .work import Work
 
 FINISHED_CHANNEL = "retry:finished"
@@ -23,6 +23,16 @@ SWEPT_KEY = "retry:swept"
 
 STARTED, SKIPPED = 1, 2
 """Replies of the start call: the work is ours to do; the work had no recent requests, and its claim has ended."""
+
+LAPSES_IN_A_ROW_SECONDS = 900
+"""A lapse counts as the second one within this time. It is twice the longest run of a piece of work."""
+
+MAX_FAILURES = 50_000
+"""Failure records, of all work together: those that end soonest are forgotten first. They are about 21 MB."""
+
+SETBACKS_KEY = "retry:setbacks"
+"""The list in `state` of the times (ms) by which the clock was set back, until all expiry times have followed."""
+SETBACK_KEYS_AT_ONCE = 200
 
 DURATION_KEPT_SECONDS = 30 * 24 * 3600
 """A kind's duration is kept for this long after its last update: kinds vanish with their layers."""
@@ -36,7 +46,7 @@ _STARTED_KEY = "retry:started"
 
 _DURATION_PREFIX = "retry:duration:"
 
-LookMode = Literal["look", "begin", "refresh"]
+LookMode = Literal["look", "away", "begin", "refresh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +57,43 @@ class ClaimEnd:
     arguments: tuple[str | int | float, ...]
 
 
-def look_call(work_key: str) -> ScriptCall:
+@dataclass(frozen=True, slots=True)
+class StartedWork:
+    """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON."""
+
+    outcome: int
+    work_key: str
+    token: int
+    spec: str
+
+
+def look_call(work_key: str, *, cache_is_away: bool = False) -> ScriptCall:
     """The call that asks for the state of the work. Claims nothing."""
-    return _make_look_call(work_key, "look", "", "", "")
+    return _make_look_call(work_key, "away" if cache_is_away else "look", "", "", "")
 
 
-def begin_call(work: Work, *, refresh: bool) -> ScriptCall:
-    """The call that asks for the state of the work, and claims it if it is free and the lane has room."""
+def begin_call(work: Work, *, refresh: bool, client: str = "", is_popular: bool = False) -> ScriptCall:
+    """The call that asks for the state of the work, and claims it if it is free and the lane has room.
+
+    `client` names the network that asks: each round of the lane has one work of each client. Without, the site itself
+    asks. Popular work comes first. See lua/parts/lane_rounds.lua.
+    """
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
-    return _make_look_call(work.key, "refresh" if refresh else "begin", work.kind, lane, spec)
+    mode: LookMode = "refresh" if refresh else "begin"
+    return _make_look_call(work.key, mode, work.kind, lane, spec, client, is_popular=is_popular)
 
 
-def _make_look_call(work_key: str, mode: LookMode, kind: str, lane: str, spec: str) -> ScriptCall:
+def _make_look_call(  # noqa: PLR0917  # the arguments of a script
+    work_key: str, mode: LookMode, kind: str, lane: str, spec: str, client: str = "", *, is_popular: bool = False
+) -> ScriptCall:
     lanes = conf().RETRY_LANES
     bounds = lanes[lane] if lane else LaneBounds(limit=0, workers=1)
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     of_work = [_claim_key(work_key), f"retry:done:{work_key}", f"retry:failure:{work_key}"]
-    arguments = (work_key, kind, mode, lane, bounds["limit"], bounds["workers"], spec, UNKNOWN_DURATION_MS)
+    limits = (bounds["limit"], bounds["workers"])
+    asked = (client, "1" if is_popular else "")
+    arguments = (work_key, kind, mode, lane, *limits, spec, UNKNOWN_DURATION_MS, *asked)
     keys = [*of_work, _COUNTER, _CLAIMS_KEY, queued_key(lane)]
     return ScriptCall("state", "look", keys, (*arguments, *faster_lanes))
 
@@ -76,6 +105,18 @@ def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
     RETRY_SKIP_SECONDS.
     """
     return ScriptCall("state", "start", (), (start_terms(), work_key, token, nonce))
+
+
+def start_next_call(lane: str, work_key: str, nonce: str) -> ScriptCall:
+    """The call that starts the first work of the lane, or this one if none waits there."""
+    return ScriptCall("state", "start_next", (), (start_terms(), lane, nonce, work_key))
+
+
+def read_started(reply: Reply) -> StartedWork:
+    """Reads the reply of start_next.lua."""
+    assert isinstance(reply, list)
+    outcome, work_key, token, spec = reply
+    return StartedWork(outcome, work_key.decode(), int(token), spec.decode())
 
 
 def start_terms() -> str:
@@ -92,13 +133,8 @@ def start_terms() -> str:
 
 
 def _end_terms() -> dict[str, int | str]:
-    """The channel, and the milliseconds for which a done mark is in force, and fences off older claims to the work.
-
-    No worker works longer than RETRY_MAX_PREPARE_SECONDS and a lease under one claim.
-    """
-    done = conf().RETRY_DONE_SECONDS
-    fence = done + conf().RETRY_MAX_PREPARE_SECONDS + conf().RETRY_LEASE_SECONDS
-    return {"channel": FINISHED_CHANNEL, "done_ms": int(done * 1000), "fence_ms": int(fence * 1000)}
+    """The channel, and the milliseconds for which a done mark is in force."""
+    return {"channel": FINISHED_CHANNEL, "done_ms": int(conf().RETRY_DONE_SECONDS * 1000)}
 
 
 def renew_call(work_key: str, token: int) -> ScriptCall:
@@ -130,7 +166,7 @@ def finish_failed_call(work_key: str, token: int, error: PreparationError, *, lu
 
 
 def finish_call(ending: ClaimEnd) -> ScriptCall:
-    """The call that ends a claim. The reply is 0 if another worker has the claim by now."""
+    """The call that ends a claim. The reply is 0 if another worker has the claim by now, or there is none."""
     return ScriptCall("state", "finish", (), (finish_terms(), *ending.arguments))
 
 
@@ -148,12 +184,27 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 def finish_terms() -> str:
     """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
-    return json.dumps({**_end_terms(), "kept_ms": DURATION_KEPT_SECONDS * 1000})
+    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": MAX_FAILURES}
+    return json.dumps({**_end_terms(), **bounds})
+
+
+def place_call(work_key: str) -> ScriptCall:
+    """The call that returns the lane, the spec and the place of claimed work: see place.lua."""
+    return ScriptCall("state", "place", [_claim_key(work_key)], [work_key])
 
 
 def sweep_call(most: int) -> ScriptCall:
     """The call that returns due claims, at most so many: see sweep.lua."""
-    return ScriptCall("state", "sweep", [_CLAIMS_KEY, _LEASES_KEY, _COUNTER, SWEPT_KEY], [most])
+    keys = [_CLAIMS_KEY, _LEASES_KEY, _COUNTER, SWEPT_KEY, SETBACKS_KEY]
+    return ScriptCall("state", "sweep", keys, [most, LAPSES_IN_A_ROW_SECONDS * 1000])
+
+
+def setback_call() -> ScriptCall:
+    """The call that brings the expiry times of some keys forward after the clock was set back: see setback.lua.
+
+    The reply is 1 if there is more to do.
+    """
+    return ScriptCall("state", "setback", [SETBACKS_KEY], [SETBACK_KEYS_AT_ONCE])
 
 
 def age_call(lane: str, up: str, most: int) -> ScriptCall:

@@ -12,21 +12,25 @@ from django.core.signals import setting_changed
 class LaneBounds(TypedDict):
     """The bounds of a lane: the most work that may wait in it, and the number of its workers.
 
-    With `skips`, work without recent requests is skipped while the lane is long. `up` names the faster lane to which
+    `interactive` lanes have work with waiting clients. With `skips`, work without recent requests is skipped while the
+    lane is long. `up` names the faster lane to which
     work moves when none has started for long. `publisher` is the dotted path of a lanes.Publisher for work that does
-    not go to Celery.
+    not go to Celery, and `line` that of the lanes.Line that counts the work before it.
     """
 
     limit: int
     workers: int
+    interactive: NotRequired[bool]
     skips: NotRequired[bool]
     up: NotRequired[str]
     publisher: NotRequired[str]
+    line: NotRequired[str]
 
 
 def _default_lanes() -> dict[str, LaneBounds]:
     return {
-        "paint.now": {"limit": 500, "workers": 2, "skips": True},
+        "paint.now": {"limit": 500, "workers": 2, "interactive": True, "skips": True},
+        "paint.pages": {"limit": 500, "workers": 2, "interactive": True, "skips": True, "up": "paint.now"},
         "paint.refresh": {"limit": 2000, "workers": 1, "skips": True, "up": "paint.now"},
         "paint.warm": {"limit": 100_000, "workers": 1, "up": "paint.refresh"},
     }
@@ -42,6 +46,7 @@ class Conf:
     RETRY_AFTER_SERVER: str = "/retry_after"
     DEFAULT_RETRY_TIMEOUT: float = 25
     RETRY_MAX_WAITS: int = 2
+    PAGE_PATIENCE_SECONDS: float = 2
     RETRY_DELIVERY: str = "redirect"
     RETRY_MAX_CLIENTS: int = 20_000
     RETRY_CLIENTS_PER_ADDRESS: int = 0

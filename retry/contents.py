@@ -37,7 +37,8 @@ class Prepared:
 class Content:
     """Content as read from `cache`.
 
-    `fresh_seconds` is the rest of `given_seconds`, negative when the content is stale.
+    `fresh_seconds` is the rest of `given_seconds`, negative when the content is stale. `changed_at` is the time since
+    which its bytes are these: a refresh that changes nothing leaves it. None stands for `stored_at`.
     """
 
     body: bytes
@@ -50,6 +51,11 @@ class Content:
     fresh_seconds: float
     given_seconds: float = math.inf
     note: str = ""
+    changed_at: datetime | None = None
+
+    @property
+    def last_modified(self) -> datetime:
+        return self.changed_at or self.stored_at
 
     def is_fresh(self, version: int) -> bool:
         return self.fresh_seconds > 0 and self.version >= version
@@ -87,12 +93,12 @@ def store_call(
     """The call that stores content unless newer content is there. The reply is 1, or 0 when fenced off."""
     if not (prepared.fresh_seconds >= 0 and prepared.stale_seconds >= 0):
         raise PreparationError("The preparer gave an impossible freshness.")
-    digest = _digest(prepared.body)
+    digest, moment = _digest(prepared.body), stored_at.timestamp()
     kept_ms = int(max(prepared.fresh_seconds + prepared.stale_seconds, SERVABLE_SECONDS) * 1000)
     meta = {
         "type": prepared.content_type,
         "digest": digest,
-        "stored": stored_at.timestamp(),
+        "stored": moment,
         "cost": cost_seconds,
         "client": prepared.client_seconds,
         "version": prepared.version,
@@ -102,23 +108,26 @@ def store_call(
     if prepared.note:
         meta["note"] = prepared.note
     body = b"" if digest in _shared_bodies else prepared.body
-    return ScriptCall("cache", "store", [content_name(content_key)], [token, kept_ms, json.dumps(meta), body])
+    given = (token, kept_ms, json.dumps(meta), body, digest, moment)
+    return ScriptCall("cache", "store", [content_name(content_key)], given)
 
 
 def read_content(content_key: str, *, with_body: bool = True) -> Generator[ScriptCall, Reply, Content | None]:
     """Reads content, fresh or stale. Does not decide whether it should be served."""
     reply = yield ScriptCall("cache", "read", [content_name(content_key)], ["body" if with_body else ""])
     assert isinstance(reply, list)
-    left_ms, meta, body = reply
+    left_ms, meta, body, changed = reply
     if meta is None:
         return None
     try:
-        return _parse_content(json.loads(meta), left_ms, body or b"", with_body=with_body)
+        return _parse_content(json.loads(meta), left_ms, body or b"", changed, with_body=with_body)
     except (KeyError, TypeError, ValueError):  # written by another version: as good as absent
         return None
 
 
-def _parse_content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body: bool) -> Content:
+def _parse_content(
+    held: dict[str, Any], left_ms: int, body: bytes, changed: bytes | None, *, with_body: bool
+) -> Content:
     return Content(
         body=_shared_bodies.get(held["digest"], body) if with_body else b"",
         content_type=held["type"],
@@ -130,6 +139,7 @@ def _parse_content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body
         fresh_seconds=(left_ms - held["stale_ms"]) / 1000,
         given_seconds=held.get("fresh", math.inf),
         note=held.get("note", ""),
+        changed_at=datetime.fromtimestamp(float(changed), UTC) if changed else None,
     )
 
 

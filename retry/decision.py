@@ -9,8 +9,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from . import claim_state
-from .claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone, WorkFailed, WorkUnknown
+from .claim_state import LOST, ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone, WorkFailed, WorkUnknown
 from .contents import Content, read_content
+from .errors import StoreUnavailable
 from .scripts import Reply, ScriptCall
 
 _STATE_WORDS: Mapping[type[claim_state.ClaimState], str] = {
@@ -23,10 +24,14 @@ LookSteps = Generator[ScriptCall, Reply, "LookResult"]
 
 @dataclass(frozen=True, slots=True)
 class LookResult:
-    """The result of a look: the content, fresh or stale, and the state of its work."""
+    """The result of a look: the content, fresh or stale, and the state of its work.
+
+    With `cache_is_away` there may be content, and no instance can read it.
+    """
 
     content: Content | None
     state: claim_state.ClaimState
+    cache_is_away: bool = False
 
     @property
     def word(self) -> str:
@@ -34,9 +39,12 @@ class LookResult:
 
 
 def look_up_content(question: ScriptCall, content_key: str, *, with_body: bool) -> LookSteps:
-    """Asks `state` for the work, then `cache` for the content. Decides nothing."""
+    """Asks `state` for the work, then `cache` for the content. Decides nothing. Raises StoreUnavailable for `state`."""
     state = claim_state.read_claim_state((yield question))
-    content = yield from read_content(content_key, with_body=with_body)
+    try:
+        content = yield from read_content(content_key, with_body=with_body)
+    except StoreUnavailable:
+        return LookResult(None, state, cache_is_away=True)
     return LookResult(content, state)
 
 
@@ -58,8 +66,11 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
+    """Let the client wait. The waiting instance keeps it for `least_seconds`, even if there is an answer before."""
+
     wait_seconds: float
     why: str
+    least_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +99,29 @@ class TakeBack:
     token: int
 
 
+AWAY_SECONDS = 1.0
+"""The least wait of a client that comes while `cache` is away: main asks `cache` once in this time."""
+
+
+def decide_without_cache(state: claim_state.ClaimState) -> Decision:
+    """Returns the answer while `cache` is away: content in preparation, or stored a moment ago, is waited for.
+
+    Nothing else is begun: it could not be stored.
+    """
+    match state:
+        case ClaimTaken(_, wait):
+            return Defer(max(wait, AWAY_SECONDS), "claimed", AWAY_SECONDS)
+        case WorkDone():
+            return Defer(AWAY_SECONDS, "done", AWAY_SECONDS)
+        case WorkFailed(status, detail, wait):
+            return Fail(status, detail, wait)
+        case _:
+            return Refuse(AWAY_SECONDS, "cache unreachable")
+
+
 def decide_answer(found: LookResult, version: int, seen: Content | None) -> tuple[Decision, HandOver | TakeBack | None]:
     """Returns the answer, and the action on the claim. `seen` is the content of the look before the claim."""
-    content = found.content
+    content = seen if found.cache_is_away else found.content
     action = _claim_action(found, version, seen)
     if content is not None:
         fresh = content.is_fresh(version)
@@ -100,6 +131,8 @@ def decide_answer(found: LookResult, version: int, seen: Content | None) -> tupl
             return Defer(wait, found.word), action
         case WorkFailed(status, detail, wait):
             return Fail(status, detail, wait), None
+        case WorkDone(outcome, wait) if outcome == LOST or found.cache_is_away:
+            return Defer(wait, "done", wait), None
         case WorkDone(_, wait):
             return Refuse(wait, "prepared and gone again"), None
         case LaneFull(wait):

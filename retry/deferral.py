@@ -8,18 +8,32 @@ import math
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse
 
 from . import claims, contents, headers, lanes, metrics, popularity, responses, stores
+from .claim_state import read_claim_state
 from .conf import conf
 from .contents import Content
-from .decision import Decision, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide_answer, look_up_content
+from .decision import (
+    AWAY_SECONDS,
+    Decision,
+    Defer,
+    Fail,
+    HandOver,
+    Refuse,
+    Serve,
+    TakeBack,
+    decide_answer,
+    decide_without_cache,
+    look_up_content,
+)
 from .errors import QueueUnavailable, StoreUnavailable
-from .headers import Preferences, is_navigation, read_preferences
-from .tickets import MAX_REDIRECT_CHARACTERS, Ticket, is_key, is_way_back, ticket_address, ticket_query
+from .headers import Preferences, prefers_page, read_preferences
+from .tickets import MAX_REDIRECT_CHARACTERS, Ticket, is_host, is_key, is_way_back, ticket_address, ticket_query
 from .work import Work
 
 X_FRONT_ASKED = "asked"
@@ -31,17 +45,18 @@ _log = logging.getLogger("tarry.serving")
 
 
 def serve_or_defer(
-    request: HttpRequest, content_key: str, work: Work, *, version: int = 0, html: bool = False
+    request: HttpRequest, content_key: str, work: Work, *, version: int = 0, html: bool = False, host: str = ""
 ) -> HttpResponse:
     """Returns the content at once, or a redirect to the waiting instance while `work` prepares it.
 
     `version` is that of the data: older content is stale. `html` is True for answers that people view as a page:
-    navigations get the waiting page instead of the redirect.
+    after PAGE_PATIENCE_SECONDS they see the waiting page, which names `host`, the server that the work asks. It is
+    empty for no server, and for one that is not to be named.
     """
     if refusal := _request_refusal(request, content_key, work):
         return refusal
-    answer = _count_answer(find_answer(content_key, work, version))
-    return _build_response(request, answer, content_key, work, html)
+    answer = _count_answer(find_answer(content_key, work, version, responses.client_network_of(request)))
+    return _build_response(request, answer, content_key, work, host if html else None)
 
 
 def deliver_or_defer(
@@ -50,22 +65,23 @@ def deliver_or_defer(
     """Serves or defers content that only names the answer, as a file's digest does: `deliver` makes the answer."""
     if refusal := _request_refusal(request, content_key, work):
         return refusal
-    answer = _count_answer(find_answer(content_key, work, 0))
+    answer = _count_answer(find_answer(content_key, work, 0, responses.client_network_of(request)))
     if isinstance(answer, Serve):
         return deliver(request, answer.content)
-    return _build_response(request, answer, content_key, work, html=False)
+    return _build_response(request, answer, content_key, work, None)
 
 
-def find_answer(content_key: str, work: Work, version: int) -> Decision:
-    """Looks, claims and hands over as needed. Knows nothing of the HTTP request."""
+def find_answer(content_key: str, work: Work, version: int, client: str = "") -> Decision:
+    """Looks, claims and hands over as needed. `client` names the network that asks; empty: this site itself."""
     try:
         seen = stores.run_steps(contents.read_content(content_key))
     except StoreUnavailable:
-        return Refuse(1, "cache unreachable")
+        return _answer_without_cache(work)
     if seen and seen.is_fresh(version) and not _refreshes_early(seen, content_key):
         return Serve(seen, stale=False, why="hit")
     try:
-        question = claims.begin_call(work, refresh=seen is not None)
+        is_popular = seen is None and popularity.is_popular(content_key)
+        question = claims.begin_call(work, refresh=seen is not None, client=client, is_popular=is_popular)
         found = stores.run_steps(look_up_content(question, content_key, with_body=True))
         answer, action = decide_answer(found, version, seen)
         if isinstance(action, TakeBack):
@@ -75,6 +91,15 @@ def find_answer(content_key: str, work: Work, version: int) -> Decision:
     except (StoreUnavailable, QueueUnavailable) as error:
         return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else _outage_refusal(error)
     return answer
+
+
+def _answer_without_cache(work: Work) -> Decision:
+    """Asks `state` alone, and notes there that contents may be lost. Claims nothing."""
+    try:
+        state = read_claim_state(stores.execute_call(claims.look_call(work.key, cache_is_away=True)))
+    except StoreUnavailable:
+        return Refuse(AWAY_SECONDS, "cache unreachable")
+    return decide_without_cache(state)
 
 
 def _request_refusal(request: HttpRequest, content_key: str, work: Work) -> HttpResponse | None:
@@ -120,7 +145,9 @@ def _hand_over(work: Work, action: HandOver, lane: str) -> None:
         raise
 
 
-def _build_response(request: HttpRequest, answer: Decision, content_key: str, work: Work, html: bool) -> HttpResponse:
+def _build_response(
+    request: HttpRequest, answer: Decision, content_key: str, work: Work, page: str | None
+) -> HttpResponse:
     match answer:
         case Serve(content, stale, why):
             return responses.content_response(request, content, stale=stale, why=why, now=datetime.now(UTC))
@@ -131,20 +158,22 @@ def _build_response(request: HttpRequest, answer: Decision, content_key: str, wo
             detail, word = f"Try again later: {why}.", f'Tarry; fwd=miss; detail="{why}"'
             return responses.problem_response(503, detail, wait_seconds=wait_seconds, cache_status=word)
         case Defer() as defer:
-            return deferral_response(request, content_key, work.key, defer, html=html)
+            return deferral_response(request, content_key, work.key, defer, page=page)
 
 
 def deferral_response(
-    request: HttpRequest, content_key: str, work_key: str, answer: Defer, *, html: bool
+    request: HttpRequest, content_key: str, work_key: str, answer: Defer, *, page: str | None
 ) -> HttpResponse:
-    """Returns 202 or 503 if the client wants no wait, the waiting page for people, else the way to the instance."""
+    """Returns 202 or 503 if the client wants no wait, else the way to the waiting instance.
+
+    `page` is None for content that people do not view as a page; else it is the host for the waiting page, or empty.
+    """
     wanted = read_preferences(request.headers.get("Prefer"))
-    ticket = _make_ticket(request, content_key, work_key, answer.wait_seconds, wanted)
+    ticket = _make_ticket(request, content_key, work_key, answer, wanted)
     if wanted.is_immediate:
         return _immediate_response(ticket, answer, wanted)
-    if html and is_navigation(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept")):
-        again_seconds = conf().again_seconds(answer.wait_seconds)
-        return responses.waiting_page_response(request.get_full_path(), again_seconds, answer.why)
+    if page is not None and not wanted.respond_async and _is_for_a_person(request):
+        ticket = replace(ticket, page=page if is_host(page) else "")
     if conf().RETRY_DELIVERY == "internal" and request.headers.get("X-Front") == X_FRONT_ASKED:
         return responses.hand_over_response(ticket_query(ticket))
     applied = headers.preference_text(None, ticket.wait_seconds)
@@ -165,19 +194,22 @@ def _immediate_response(ticket: Ticket, answer: Defer, wanted: Preferences) -> H
     return responses.as_response(reply)
 
 
-def _make_ticket(
-    request: HttpRequest, content_key: str, work_key: str, expected_seconds: float, wanted: Preferences
-) -> Ticket:
+def _make_ticket(request: HttpRequest, content_key: str, work_key: str, answer: Defer, wanted: Preferences) -> Ticket:
     now = math.floor(time.time() * 1000) / 1000
     return Ticket(
         redirect=way_back(request),
-        retry_after=now + expected_seconds,
+        retry_after=now + answer.wait_seconds,
         content_key=content_key,
         work_key=work_key,
         issued_at=int(now),
         deadline=None if wanted.wait_seconds is None else now + wanted.wait_seconds,
         respond_async=wanted.respond_async,
+        earliest=now + answer.least_seconds if answer.least_seconds else None,
     )
+
+
+def _is_for_a_person(request: HttpRequest) -> bool:
+    return prefers_page(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept"))
 
 
 def way_back(request: HttpRequest) -> str:

@@ -33,9 +33,13 @@ class PreparationError(RetryError):
 
 
 class TicketError(RetryError):
-    """A ticket that cannot be honoured: 400 when it is malformed, 403 when it is not ours."""
+    """A ticket that cannot be honoured: 400 when it is malformed, 403 when it is not ours.
 
-    def __init__(self, detail: str, *, status: int) -> None:
+    `redirect` is the content's address in an old ticket of a page: browsers keep such addresses in their history.
+    """
+
+    def __init__(self, detail: str, *, status: int, redirect: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
         self.status = status
+        self.redirect = redirect

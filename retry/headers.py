@@ -1,9 +1,9 @@
-"""Header fields: those of every answer, and those read from requests (Prefer, client address). PURE."""
+"""Header fields: those of every answer, and those read from requests (Prefer, Accept, client address). PURE."""
 
 import ipaddress
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import format_datetime
@@ -27,11 +27,21 @@ PREFLIGHT_HEADERS = {
     "Access-Control-Max-Age": "86400",
 }
 
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-}
+MODIFIED_FIELD, VARY_FIELD = "X-Delivered-Last-Modified", "X-Delivered-Vary"
+"""Fields that only nginx reads: what it sends as Last-Modified, and as Vary of a 304."""
+
+LONG_AGO = "Mon, 01 Jan 1900 00:00:00 GMT"
+"""The Last-Modified that nginx compares: it wants If-None-Match and If-Modified-Since both to match.
+
+It takes a malformed date for the last second before 1970.
+"""
+
+COMPRESSED_TYPES = (
+    *("text/html", "text/css", "text/javascript", "text/plain", "application/json", "application/problem+json"),
+    *("application/geo+json", "image/svg+xml", "application/atom+xml", "application/rss+xml", "application/feed+json"),
+)
+COMPRESSED_MIN_BYTES = 1024
+"""The types that nginx compresses, and the length from which on it does."""
 
 WAIT_LOCATION, RETURNED_LOCATION = "@wait", "@returned"
 """nginx' named locations for X-Accel-Redirect: to the waiting instance, and back to main. See nginx/site.conf."""
@@ -64,7 +74,7 @@ def content_headers(
         "Content-Type": content.content_type,
         "Content-Location": path,
         "ETag": content.etag,
-        "Last-Modified": http_date(content.stored_at),
+        "Last-Modified": http_date(content.last_modified),
         "Expires": http_date(now + timedelta(seconds=client)),
         "Cache-Control": cache_control(client, shared, stale=stale),
         "Cache-Status": hit,
@@ -73,6 +83,16 @@ def content_headers(
         "X-Content-Type-Options": "nosniff",
         **CORS_HEADERS,
     }
+
+
+def delivered_headers(modified: str, content_type: str, size_bytes: int) -> dict[str, str]:
+    """Header fields for nginx, in an answer with that Last-Modified (empty without) and a body of that size.
+
+    nginx answers If-None-Match by itself, whatever the dates are, and says of a 304 what it would say of the body.
+    """
+    fields = {"Last-Modified": LONG_AGO, MODIFIED_FIELD: modified} if modified else {}
+    is_compressed = size_bytes >= COMPRESSED_MIN_BYTES and content_type.partition(";")[0] in COMPRESSED_TYPES
+    return {**fields, VARY_FIELD: "Accept-Encoding"} if is_compressed else fields
 
 
 def cache_control(client_seconds: float, shared_seconds: float, *, stale: bool = False) -> str:
@@ -125,6 +145,12 @@ _MEMBER = re.compile(rf'(?:[^,"]++|{_QUOTED}|".*+)++', re.DOTALL)
 """Matches up to the next comma outside of quotes. An open quote goes to the end of the field."""
 _SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
+MAX_ACCEPT_CHARACTERS = 2000
+
+_MEDIA_RANGE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:[ \t]*+;(?:[ \t]*+{_PARAMETER})?+)*+)", re.ASCII | re.DOTALL)
+_GIVEN = re.compile(rf"({_TOKEN})[ \t]*+=[ \t]*+({_WORD})", re.ASCII | re.DOTALL)
+_QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?", re.ASCII)
+
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
@@ -147,9 +173,39 @@ def read_preferences(field: str | None) -> Preferences:
     return Preferences(respond_async=sent.get("respond-async") == "", wait_seconds=_parse_seconds(sent.get("wait", "")))
 
 
-def is_navigation(fetch_mode: str | None, accept: str | None) -> bool:
-    """Tells whether a person waits for a page. Browsers without Sec-Fetch-Mode are known by their Accept."""
-    return fetch_mode == "navigate" if fetch_mode else "text/html" in (accept or "")
+PROBLEM_TYPE = "application/problem+json"
+
+NEGOTIATED_FIELDS = ("Accept", "Sec-Fetch-Mode")
+"""The header fields that decide between a page and JSON, for Vary."""
+
+
+def prefers_page(fetch_mode: str | None, accept: str | None) -> bool:
+    """Tells whether the client prefers a page to JSON, by navigating or by Accept. False without a preference."""
+    if fetch_mode == "navigate":
+        return True
+    ranges = _parse_accept(accept or "")
+    as_json = max(_find_quality(ranges, PROBLEM_TYPE), _find_quality(ranges, "application/json"))
+    return _find_quality(ranges, "text/html") > as_json
+
+
+def _find_quality(ranges: Mapping[str, float], media_type: str) -> float:
+    """The quality of the most specific range that holds the type (RFC 9110, 12.5.1); 0 if there is none."""
+    fitting = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+    return next((ranges[each] for each in fitting if each in ranges), 0.0)
+
+
+def _parse_accept(field: str) -> dict[str, float]:
+    """The qualities of media ranges, in lower case. Malformed ranges, and those of other charsets, are left out."""
+    found: dict[str, float] = {}
+    for member in _MEMBER.findall(field[:MAX_ACCEPT_CHARACTERS]):
+        if not (match := _MEDIA_RANGE.fullmatch(member.strip(" \t"))):
+            continue
+        given = {name.lower(): _unquote(value).lower() for name, value in _GIVEN.findall(match[2])}
+        quality, charset = given.pop("q", "1"), given.pop("charset", "utf-8")
+        if _QUALITY.fullmatch(quality) and charset == "utf-8" and not given:
+            name = match[1].lower()
+            found[name] = max(float(quality), found.get(name, 0.0))
+    return found
 
 
 def _parse_members(field: str) -> dict[str, str]:

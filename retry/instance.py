@@ -1,22 +1,23 @@
 """The waiting instance's answers: the check of a ticket, the wait, the way back, the status address.
 
 The core of asgi.py and views.py. `Prefer: respond-async` sends a client to the status address, which tells the
-state of the content without a wait.
+state of the content: without a wait, or with `Prefer: wait=N` after one.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from . import claims, headers, metrics, responses, stores
+from . import headers, html_pages, line, metrics, responses, stores
 from .conf import conf
-from .decision import look_up_content
+from .decision import LookResult
 from .errors import TicketError
-from .headers import client_network, is_navigation
+from .headers import client_network, prefers_page, read_preferences
 from .responses import ClientReply, ClientRequest, problem_reply
 from .rooms import FrontClient, Receive, WaitingClients, WaitOutcome
 from .subscription import RETRY_PAUSE_SECONDS, hear_ends_forever, look_again_forever
@@ -40,6 +41,7 @@ class WaitingInstance:
         self._per_network: dict[str, int] = {}
         self._clients = stores.async_clients()
         self._asking = asyncio.Semaphore(MAX_STATUS_LOOKS)
+        line.load_lines()
         self._tasks = [
             asyncio.create_task(_run_forever(lambda: hear_ends_forever(self.waiting))),
             asyncio.create_task(_run_forever(self.waiting.look_forever)),
@@ -60,43 +62,66 @@ class WaitingInstance:
         ticket = admit_ticket(asked)
         if isinstance(ticket, ClientReply):
             return ticket
-        if self.waiting.count >= conf().RETRY_MAX_CLIENTS:
-            return problem_reply(503, "Too many clients are waiting.", wait_seconds=_expected_seconds(ticket))
-        return await self._wait_within_limit(ticket, asked, receive)
+        with self._take_place(asked.address) as refusal:
+            if refusal:
+                return problem_reply(503, refusal, wait_seconds=_expected_seconds(ticket))
+            return await self._wait(ticket, asked, receive)
 
-    async def status(self, asked: ClientRequest) -> ClientReply:
-        """Answers with the state of the ticket's content. Does not wait for it."""
+    async def status(self, asked: ClientRequest, receive: Receive) -> ClientReply | None:
+        """Answers with the state of the ticket's content: at once, or for `Prefer: wait=N` after a wait for it.
+
+        Returns None if the client has left.
+        """
         ticket = admit_ticket(asked)
         if isinstance(ticket, ClientReply):
             return ticket
-        async with self._asking:
-            steps = look_up_content(claims.look_call(ticket.work_key), ticket.content_key, with_body=False)
-            [found] = await stores.run_all(self._clients, [steps])
-        return responses.status_reply(ticket, found)
+        seconds = min(read_preferences(asked.prefer).wait_seconds or 0, int(conf().DEFAULT_RETRY_TIMEOUT))
+        if seconds and not await self._stay(ticket, asked, receive, seconds):
+            return None
+        found, waiting = await self._look(ticket)
+        preference = headers.preference_text(None, seconds or None)
+        return responses.status_reply(ticket, found, waiting=waiting, preference=preference)
 
-    async def _wait_within_limit(self, ticket: Ticket, asked: ClientRequest, receive: Receive) -> ClientReply | None:
+    async def _stay(self, ticket: Ticket, asked: ClientRequest, receive: Receive, seconds: float) -> bool:
+        """Waits if there is a place. Returns False if the client has left."""
+        with self._take_place(asked.address) as refusal:
+            if refusal or self.waiting.closing:
+                return True
+            return await self.waiting.wait(ticket, asked.host, receive, seconds) is not WaitOutcome.GONE
+
+    async def _look(self, ticket: Ticket) -> tuple[LookResult | Exception, str]:
+        """Returns the state of the content, and the sentence for people; empty if the work is not claimed."""
+        async with self._asking:
+            [state] = await stores.run_all(self._clients, [line.look_up_ticket(ticket)])
+        return (state, "") if isinstance(state, Exception) else (state.found, state.waiting)
+
+    @contextmanager
+    def _take_place(self, address: str) -> Iterator[str]:
+        """Takes a place for a client at the address. Yields the refusal if there is none, empty text if there is."""
         most = conf().RETRY_CLIENTS_PER_ADDRESS
-        if not most or not asked.address:
-            return await self._wait(ticket, asked, receive)
-        network = client_network(asked.address)
-        if self._per_network.get(network, 0) >= most:
-            text = "Too many requests from your address are waiting."
-            return problem_reply(503, text, wait_seconds=_expected_seconds(ticket))
-        self._per_network[network] = self._per_network.get(network, 0) + 1
-        try:
-            return await self._wait(ticket, asked, receive)
-        finally:
-            self._per_network[network] -= 1
-            if not self._per_network[network]:
-                del self._per_network[network]
+        network = client_network(address) if most else ""
+        if self.waiting.count >= conf().RETRY_MAX_CLIENTS:
+            yield "Too many clients are waiting."
+        elif not network:
+            yield ""
+        elif self._per_network.get(network, 0) >= most:
+            yield "Too many requests from your address are waiting."
+        else:
+            self._per_network[network] = self._per_network.get(network, 0) + 1
+            try:
+                yield ""
+            finally:
+                self._per_network[network] -= 1
+                if not self._per_network[network]:
+                    del self._per_network[network]
 
     async def _wait(self, ticket: Ticket, asked: ClientRequest, receive: Receive) -> ClientReply | None:
-        seconds = min(ticket.seconds_left(time.time()), conf().DEFAULT_RETRY_TIMEOUT)
+        seconds = min(ticket.seconds_left(time.time()), _most_seconds(ticket))
         is_last = ticket.hop >= conf().RETRY_MAX_WAITS or seconds < conf().DEFAULT_RETRY_TIMEOUT
         if self.waiting.closing:
             outcome = WaitOutcome.CLOSING
         elif ticket.hop > conf().RETRY_MAX_WAITS or seconds <= 0:
-            return _give_up_reply(ticket, asked)
+            return await self._give_up(ticket, asked)
         else:
             outcome = await self.waiting.wait(ticket, asked.host, receive, seconds)
         metrics.count_answer("retry", outcome.value)
@@ -107,10 +132,22 @@ class WaitingInstance:
                 return _send_back_reply(ticket, asked)
             case WaitOutcome.CLOSING:
                 return _wait_on_reply(ticket, "reload")
-            case WaitOutcome.TIME_UP if is_last:
-                return _give_up_reply(ticket, asked)
+            case WaitOutcome.TIME_UP if is_last or ticket.page is not None:
+                return await self._give_up(ticket, asked)
             case WaitOutcome.TIME_UP:
                 return _wait_on_reply(ticket.next_hop(), "wait")
+
+    async def _give_up(self, ticket: Ticket, asked: ClientRequest) -> ClientReply:
+        """Answers a client whose waits, patience or own time limit are used up. The preparation goes on."""
+        seconds = _expected_seconds(ticket)
+        applied = headers.preference_text(ticket.respond_async, ticket.wait_seconds)
+        if ticket.respond_async:
+            return responses.accepted_reply(ticket, seconds, why="wait", preference=applied)
+        if ticket.page is not None or prefers_page(asked.fetch_mode, asked.accept):
+            _, waiting = await self._look(ticket)
+            return html_pages.waiting_page_reply(ticket, waiting, seconds, preference=applied)
+        detail = "The preparation takes longer than the limit for waiting. It continues: try again later."
+        return problem_reply(503, detail, wait_seconds=seconds, preference=applied)
 
 
 def admit_ticket(asked: ClientRequest) -> Ticket | ClientReply:
@@ -121,6 +158,8 @@ def admit_ticket(asked: ClientRequest) -> Ticket | ClientReply:
     try:
         return read_ticket(asked.query, now=time.time(), max_age_seconds=max_age_seconds, hosts=_redirect_hosts())
     except TicketError as error:
+        if error.redirect:
+            return responses.redirect_reply(error.redirect, None, "old")
         return problem_reply(error.status, error.detail)
 
 
@@ -134,18 +173,9 @@ async def _run_forever(task: Callable[[], Coroutine[None, None, None]]) -> None:
         await asyncio.sleep(RETRY_PAUSE_SECONDS)
 
 
-def _give_up_reply(ticket: Ticket, asked: ClientRequest) -> ClientReply:
-    """Answers a client whose waits or own time limit are used up. The preparation goes on."""
-    seconds = _expected_seconds(ticket)
-    applied = headers.preference_text(ticket.respond_async, ticket.wait_seconds)
-    if ticket.respond_async:
-        return responses.accepted_reply(ticket, seconds, why="wait", preference=applied)
-    if is_navigation(asked.fetch_mode, asked.accept):
-        fields = headers.uncached_headers('Tarry; fwd=miss; detail="gave up"', seconds)
-        body = responses.waiting_html(ticket.redirect, headers.whole_seconds(seconds)).encode()
-        return ClientReply(503, {**fields, "Content-Type": "text/html; charset=utf-8", **headers.PAGE_HEADERS}, body)
-    detail = "The preparation takes longer than the limit for waiting. It continues: try again later."
-    return problem_reply(503, detail, wait_seconds=seconds, preference=applied)
+def _most_seconds(ticket: Ticket) -> float:
+    longest = conf().DEFAULT_RETRY_TIMEOUT
+    return longest if ticket.page is None else min(longest, conf().PAGE_PATIENCE_SECONDS)
 
 
 def _send_back_reply(ticket: Ticket, asked: ClientRequest) -> ClientReply:

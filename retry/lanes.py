@@ -1,7 +1,7 @@
 """Lanes: the queues that work waits in. A lane is a Celery queue of its name unless it names a publisher."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import cast
 
@@ -12,6 +12,7 @@ from kombu.exceptions import OperationalError
 from . import metrics
 from .conf import conf
 from .errors import QueueUnavailable
+from .scripts import Reply, ScriptCall
 from .work import Argument
 
 Publisher = Callable[[str, str, int, Sequence[Argument], str], None]
@@ -20,6 +21,9 @@ Publisher = Callable[[str, str, int, Sequence[Argument], str], None]
 Promoted, aged or swept work is published again: the same work key with the same or a later token. The publisher must
 not let the work be done twice.
 """
+
+Line = Callable[[str], Generator[ScriptCall, Reply, int | None]]
+"""Takes the key of queued work. Its steps return the number of works before it, None if it is being done."""
 
 
 def publish_work(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
@@ -43,6 +47,11 @@ def republish_work(spec: str | bytes, work_key: str, token: int, lane: str) -> N
 @cache
 def load_publisher(path: str) -> Publisher:
     return cast(Publisher, import_string(path))
+
+
+@cache
+def load_line(path: str) -> Line:
+    return cast(Line, import_string(path))
 
 
 def _publish_to_celery(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:

@@ -160,13 +160,16 @@ def _popular_key(kind: str) -> str:
 
 
 def load_totals() -> list[TotalHits]:
-    """Loads all counts since ever, by group but not by parts of groups. Raises StoreUnavailable."""
+    """Loads all counts since ever by group, without those that count a part of the same requests again.
+
+    The kinds of such counts have a suffix that begins with a slash. Raises StoreUnavailable.
+    """
     with stores.translate_errors("state"):
         held = stores.fast_client("state").hgetall(HITS_KEY)
     found = []
     for field, number in cast("dict[bytes, bytes]", held).items():
         kind, group, answer = field.decode().split(" ")
-        found += [TotalHits(kind, group, answer, float(number))] if not kind.endswith(PARTS_SUFFIX) else []
+        found += [TotalHits(kind, group, answer, float(number))] if "/" not in kind else []
     return found
 
 

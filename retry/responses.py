@@ -1,4 +1,4 @@
-"""Answers: content, problems (RFC 9457), redirects to the waiting instance, the waiting page.
+"""Answers: content, problems (RFC 9457), redirects to the waiting instance, the state of content.
 
 Built as Django responses, and as replies for any kind of server. Content is asked for by GET, HEAD, and a
 browser's OPTIONS from another origin.
@@ -15,7 +15,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response
 from django.utils.encoding import iri_to_uri
 from django.views.decorators.csrf import csrf_exempt
@@ -53,7 +52,7 @@ View = Callable[Concatenate[HttpRequest, Arguments], Response]
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A request. `address` is the client's, for its own limit; `front` is nginx' X-Front."""
+    """A request. `address` is the client's, for its own limit; `front` is nginx' X-Front; `prefer` is Prefer."""
 
     method: str
     query: bytes
@@ -62,6 +61,7 @@ class ClientRequest:
     accept: str | None = None
     address: str = ""
     front: str = ""
+    prefer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,28 @@ class ClientReply:
     body: bytes = b""
 
 
+def client_address(request: HttpRequest) -> str:
+    """Returns the client's address. nginx reaches main by a Unix socket, without an address, and sends X-Real-IP.
+
+    Over TCP the header counts only from TRUSTED_PROXIES: any client could send it.
+    """
+    peer: str = request.META.get("REMOTE_ADDR", "")
+    passed_on = not peer or headers.is_trusted_proxy(peer, conf().TRUSTED_PROXIES)
+    return request.headers.get("X-Real-IP", "") if passed_on else peer
+
+
+def client_network_of(request: HttpRequest) -> str:
+    """Returns the client's network, as headers.client_network() names it; empty if it has no address."""
+    return headers.client_network(client_address(request))
+
+
 def content_response(request: HttpRequest, content: Content, *, stale: bool, why: str, now: datetime) -> HttpResponse:
     """Returns 200, or 304 if the client's validators match. Ranges are left to the proxy."""
     fields = headers.content_headers(
         content, _content_location(request), stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS
     )
-    response = HttpResponse(content.body, headers=fields)
-    response["Content-Length"] = str(len(content.body))
-    return conditional_response(request, response, int(content.stored_at.timestamp()))
+    response = HttpResponse(content.body, headers={**fields, "Content-Length": str(len(content.body))})
+    return conditional_response(request, response, int(content.last_modified.timestamp()))
 
 
 def constant_response(
@@ -110,17 +124,26 @@ def _content_location(request: HttpRequest) -> str:
     return iri_to_uri(request.get_full_path()) or ""
 
 
-def conditional_response(request: HttpRequest, response: HttpResponse, last_modified: int | None) -> HttpResponse:
+def conditional_response(
+    request: HttpRequest, response: HttpResponse, last_modified: int | None, *, size_bytes: int | None = None
+) -> HttpResponse:
     """Returns the response, or 304 without its body if the client's validators match (RFC 9110, 13.2.2), or 412.
 
-    The response must have an ETag, the CORS fields and Cache-Status.
+    The response must have an ETag, the CORS fields and Cache-Status. `size_bytes` is the length of a body that is not
+    in the response yet.
     """
+    if "X-Front" in request.headers:  # nginx marks each request that it passes on
+        size_bytes = len(response.content) if size_bytes is None else size_bytes
+        modified, content_type = response.get("Last-Modified", ""), response.get("Content-Type", "")
+        for name, value in headers.delivered_headers(modified, content_type, size_bytes).items():
+            response[name] = value
     answer = get_conditional_response(request, response["ETag"], last_modified, response)
     assert isinstance(answer, HttpResponse)
     if answer.status_code == 412:
         return problem_response(412, "The content has changed.", cache_status=response["Cache-Status"])
-    for name in ("Cache-Status", *headers.CORS_HEADERS):
-        answer[name] = response[name]
+    for name in ("Cache-Status", headers.MODIFIED_FIELD, headers.VARY_FIELD, *headers.CORS_HEADERS):
+        if name in response:
+            answer[name] = response[name]
     return answer
 
 
@@ -166,17 +189,6 @@ def not_found_response(detail: str) -> HttpResponse:
     return problem_response(404, detail, cache_status="Tarry; fwd=bypass; detail=unknown", keep_seconds=1)
 
 
-def waiting_page_response(address: str, wait_seconds: float, why: str) -> HttpResponse:
-    """The waiting page for a person, which reloads itself. 503, so that no search engine indexes it."""
-    seconds = headers.whole_seconds(wait_seconds)
-    fields = headers.uncached_headers(f"Tarry; fwd=miss; detail={why}", wait_seconds)
-    return HttpResponse(waiting_html(address, seconds), status=503, headers=fields)
-
-
-def waiting_html(address: str, seconds: str) -> str:
-    return render_to_string("retry/waiting.html", {"address": address, "seconds": seconds})
-
-
 def read_only(view: View[Arguments, Response]) -> View[Arguments, Response | HttpResponse]:
     """Leaves GET and HEAD to the view, and answers all other methods. Such views change nothing: no CSRF check."""
 
@@ -205,11 +217,17 @@ def other_method_reply(method: str) -> ClientReply | None:
             return replace(reply, headers={**reply.headers, "Allow": headers.ALLOWED_METHODS})
 
 
-def accepted_reply(ticket: Ticket, wait_seconds: float, *, why: str = "status", preference: str = "") -> ClientReply:
-    """Returns 202 with the status address: the content is being prepared. `preference` is the applied one."""
+def accepted_reply(
+    ticket: Ticket, wait_seconds: float, *, why: str = "status", preference: str = "", waiting: str = ""
+) -> ClientReply:
+    """Returns 202 with the status address: the content is being prepared. `preference` is the applied one.
+
+    `waiting` is the sentence for people, if it is known.
+    """
     address = status_address(ticket, conf().RETRY_AFTER_SERVER)
     body = {
         "state": "preparing",
+        **({"waiting": waiting} if waiting else {}),
         "expected": datetime.fromtimestamp(time.time() + wait_seconds, UTC).isoformat(timespec="seconds"),
         "status": address,
         "content": ticket.redirect,
@@ -223,10 +241,13 @@ def accepted_reply(ticket: Ticket, wait_seconds: float, *, why: str = "status", 
     return ClientReply(202, fields, json.dumps(body).encode() + b"\n")
 
 
-def status_reply(ticket: Ticket, found: LookResult | Exception) -> ClientReply:
+def status_reply(
+    ticket: Ticket, found: LookResult | Exception, *, waiting: str = "", preference: str = ""
+) -> ClientReply:
     """Answers with the state of the content: being prepared, failed, or an answer is at its own address.
 
-    A client of unknown content is sent to that address, too: a request there prepares it anew.
+    A client of unknown content is sent to that address, too: a request there prepares it anew. `waiting` and
+    `preference` are for content in preparation.
     """
     match found:
         case LookResult(content=content) if content is not None:
@@ -234,11 +255,17 @@ def status_reply(ticket: Ticket, found: LookResult | Exception) -> ClientReply:
         case LookResult(state=claim_state.WorkFailed(code, detail, wait_seconds)):
             return problem_reply(code, detail, wait_seconds=wait_seconds)
         case Exception():
-            return problem_reply(503, "The state is not available now. Try again later.", wait_seconds=1)
+            return _unknown_state_reply()
         case LookResult(state=claim_state.ClaimTaken(_, wait_seconds)):
-            return accepted_reply(ticket, wait_seconds)
+            return accepted_reply(ticket, wait_seconds, waiting=waiting, preference=preference)
+        case LookResult(cache_is_away=True):
+            return _unknown_state_reply()
         case LookResult():
             return _see_other_reply(ticket, found.word)
+
+
+def _unknown_state_reply() -> ClientReply:
+    return problem_reply(503, "The state is not available now. Try again later.", wait_seconds=1)
 
 
 def _see_other_reply(ticket: Ticket, why: str) -> ClientReply:
@@ -250,7 +277,7 @@ def problem_reply(status: int, detail: str, *, wait_seconds: float | None = None
     fields = headers.uncached_headers("Tarry; fwd=miss", wait_seconds) | headers.preference_headers(preference)
     title = PROBLEM_TITLES.get(status, "Error")
     body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail})
-    return ClientReply(status, {**fields, "Content-Type": "application/problem+json"}, body.encode())
+    return ClientReply(status, {**fields, "Content-Type": headers.PROBLEM_TYPE}, body.encode())
 
 
 def as_response(reply: ClientReply) -> HttpResponse:

@@ -32,12 +32,13 @@ class WaitOutcome(Enum):
 
 @dataclass(slots=True, eq=False)
 class WaitingClient:
-    """One waiting client. `until` is its own limit, in the loop's time."""
+    """One waiting client. `until` is its own limit, `earliest` that of its way back, in the loop's time."""
 
     host: str
     ticket: Ticket
     arrived: float
     until: float
+    earliest: float
     deadline: asyncio.Timeout
     outcome: WaitOutcome = WaitOutcome.TIME_UP
     leaving: bool = False
@@ -48,6 +49,8 @@ class WaitingClient:
 
     def end_at(self, moment: float, outcome: WaitOutcome) -> None:
         """Sets the client's outcome and its moment. Does nothing for a client that is leaving already."""
+        if outcome is WaitOutcome.READY:
+            moment = max(moment, self.earliest)
         if not self.leaving and not self.deadline.expired():
             self.outcome = outcome
             self.deadline.reschedule(moment)
@@ -126,7 +129,9 @@ class WaitingClients:
     async def wait(self, ticket: Ticket, host: str, receive: Receive, seconds: float) -> WaitOutcome:
         """Waits until there is an answer, the time is up, the process closes or the client leaves."""
         now = asyncio.get_running_loop().time()
-        client = WaitingClient(host, ticket, now, now + seconds, asyncio.timeout_at(now + seconds))
+        until, deadline = now + seconds, asyncio.timeout_at(now + seconds)
+        earliest = now if ticket.earliest is None else min(now + ticket.earliest - time.time(), until)
+        client = WaitingClient(host, ticket, now, until, earliest, deadline)
         room = self._enter(client)
         try:
             async with client.deadline:
@@ -221,17 +226,33 @@ class WaitingClients:
                 self._send_by_the_clock(room)
             case LookResult(content=content) if content is not None:
                 self._release_soon(room, fill=True)
-            case LookResult(state=claim_state.WorkFailed() | claim_state.WorkDone()):
+            case LookResult(state=claim_state.WorkFailed()):
                 self._release_soon(room, fill=False)
             case LookResult(state=claim_state.ClaimTaken()):
-                if not room.settled:
-                    room.settled = True
-                    for client in room.clients:
-                        client.end_at(client.until, WaitOutcome.TIME_UP)
+                self._keep(room, settled=True)
+            case LookResult(cache_is_away=True):  # main cannot answer either
+                self._keep(room, settled=False)
+            case LookResult(state=claim_state.WorkDone(claim_state.LOST, seconds)):
+                self._send_back_in(room, seconds)
+            case LookResult(state=claim_state.WorkDone()):
+                self._release_soon(room, fill=False)
             case _:
                 room.settled = False
                 for client in room.clients:
                     self._send_back_after(client, client.arrived + UNKNOWN_WAIT_SECONDS)
+
+    def _keep(self, room: Room, *, settled: bool) -> None:
+        """Lets the clients of a room wait on, for as long as they may."""
+        if not room.settled:
+            for client in room.clients:
+                client.end_at(client.until, WaitOutcome.TIME_UP)
+        room.settled = settled
+
+    def _send_back_in(self, room: Room, seconds: float) -> None:
+        moment = asyncio.get_running_loop().time() + seconds
+        room.settled = False
+        for client in room.clients:
+            self._send_back_after(client, moment)
 
     def _send_by_the_clock(self, room: Room) -> None:
         """Sends clients back at the expected time while Redis is away, unless a later look knows better."""
@@ -249,19 +270,27 @@ class WaitingClients:
             client.end_at(min(client.until, moment + spread), WaitOutcome.READY)
 
     def _release_soon(self, room: Room, *, fill: bool) -> None:
-        self._forget(room)  # a client that comes from here on opens a new room, and looks anew
-        task = asyncio.create_task(self._release(room, fill=fill))
+        """Sends the clients back, those first that may go back now. The others stay in the room until then."""
+        now = asyncio.get_running_loop().time()
+        ready = [client for client in room.clients if client.earliest <= now]
+        room.settled = False  # a client that comes from here on looks anew
+        if len(ready) == len(room.clients):
+            self._forget(room)
+        for client in room.clients:
+            if client.earliest > now:
+                client.end_at(now, WaitOutcome.READY)
+        task = asyncio.create_task(self._release(ready, fill=fill))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
 
-    async def _release(self, room: Room, *, fill: bool) -> None:
+    async def _release(self, released: list[WaitingClient], *, fill: bool) -> None:
         crowds: dict[tuple[str, str], list[WaitingClient]] = {}
-        for client in room.clients:
+        for client in released:
             crowds.setdefault((client.host, client.ticket.redirect), []).append(client)
         try:
             await asyncio.gather(*(self._release_crowd(*crowd, fill=fill) for crowd in crowds.items()))
         finally:  # also if the front fails
-            for client in room.clients:
+            for client in released:
                 client.release(WaitOutcome.READY)
 
     async def _release_crowd(self, address: tuple[str, str], clients: list[WaitingClient], *, fill: bool) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any, TypeVar, cast
 
@@ -167,14 +167,20 @@ def make_single_step(call: ScriptCall) -> Steps[Reply]:
 
 
 def run_steps(steps: Steps[Result], execute: Callable[[ScriptCall], Reply] | None = None) -> Result:
-    """Runs the steps, failing fast unless they are executed otherwise. Raises StoreUnavailable."""
-    reply: Reply = None
+    """Runs the steps, failing fast unless they are executed otherwise. Raises StoreUnavailable.
+
+    The steps meet the error where they make the call, and may go on without its reply.
+    """
+    advance: Callable[[], ScriptCall] = partial(next, steps)
     while True:
         try:
-            call = steps.send(reply)
+            call = advance()
         except StopIteration as end:
             return cast(Result, end.value)
-        reply = (execute or execute_call)(call)
+        try:
+            advance = partial(steps.send, (execute or execute_call)(call))
+        except StoreUnavailable as error:
+            advance = partial(steps.throw, error)
 
 
 def run_patiently(steps: Steps[Result]) -> Result:
@@ -232,18 +238,16 @@ def execute_all_patiently(server: Server, calls: Sequence[ScriptCall]) -> list[R
 async def run_all(clients: AsyncClients, many: Sequence[Steps[Result]]) -> list[Result | Exception]:
     """Runs many steps side by side, with one round trip for all calls of one server.
 
-    An error of one of them is the result of that one alone.
+    An error of one of them is the result of that one alone. As in run_steps, they may go on after StoreUnavailable.
     """
     results: list[Result | Exception] = [StoreUnavailable("not asked")] * len(many)
     replies: dict[int, Reply | StoreUnavailable] = dict.fromkeys(range(len(many)))
     while replies:
         open_calls: dict[int, ScriptCall] = {}
         for index, reply in replies.items():
-            if isinstance(reply, StoreUnavailable):
-                results[index] = reply
-                continue
+            steps = many[index]
             try:
-                open_calls[index] = many[index].send(reply)
+                open_calls[index] = steps.throw(reply) if isinstance(reply, StoreUnavailable) else steps.send(reply)
             except StopIteration as end:
                 results[index] = cast(Result, end.value)
             except Exception as error:  # noqa: BLE001  the result of these steps
@@ -341,20 +345,21 @@ def async_clients(*, patient: bool = False) -> AsyncClients:
     return {"state": async_client("state", patient=patient), "cache": async_client("cache", patient=patient)}
 
 
+MAX_WINDOW_MEMBERS = 20_000
+"""Members with a count of their own in a window, about 3 MB. Strangers can invent more: those share one count."""
+
+
 def count_in_window(
-    server: Server, name: str, number: int, window_seconds: int, now_seconds: float
+    server: Server, group: str, member: str, number: int, *, window_seconds: int, now_seconds: float
 ) -> tuple[int, float]:
-    """Adds to a count, which begins anew with each window of the clock. Raises RedisError.
+    """Adds to the count of a member of a group, which begins anew with each window of the clock. Raises RedisError.
 
     Returns the count, and the seconds until the next window.
     """
     window = math.floor(now_seconds / window_seconds)
-    key = f"{name}:{window}"
-    with fast_client(server).pipeline(transaction=False) as pipeline:
-        pipeline.incrby(key, number)
-        pipeline.expire(key, window_seconds)  # no other window has this key
-        counted, _ = pipeline.execute()
-    return int(counted), (window + 1) * window_seconds - now_seconds
+    call = ScriptCall(server, "window", [f"{group}:{window}"], [member, number, MAX_WINDOW_MEMBERS, window_seconds])
+    counted = cast(int, _execute_on(fast_client(server), call))
+    return counted, (window + 1) * window_seconds - now_seconds
 
 
 def _execute_on(server_client: "redis.Redis", call: ScriptCall) -> Reply:

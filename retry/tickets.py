@@ -18,20 +18,24 @@ MAX_REDIRECT_CHARACTERS = 2800
 MAX_QUOTED_CHARACTERS = 6000
 """The length within the ticket, where all but letters and digits take three characters."""
 MAX_KEY_CHARACTERS = 500
+MAX_HOST_CHARACTERS = 253
 STATUS_PATH = "/status"
 """The path of the status address, below the waiting instance's path."""
 
 _REQUIRED_NAMES = ("redirect", "retry_after", "key", "work", "hop", "sig")
-_OPTIONAL_NAMES = ("deadline", "async")
+_OPTIONAL_NAMES = ("deadline", "async", "page", "earliest")
 _SIGNED_NAMES = ("redirect", "retry_after", "key", "work", "hop", *_OPTIONAL_NAMES)
 _MOMENT = re.compile(r"[0-9]{1,11}(\.[0-9]{1,3})?", re.ASCII)
 _PRINTABLE = r"[^\x00-\x20\x7f\\]"
+_ADDRESS = r"[!-\[\]-~]"
+"""A character of an address as header fields hold it: printable ASCII, and no backslash, which browsers take for /."""
 _KEY = re.compile(f"{_PRINTABLE}{{1,{MAX_KEY_CHARACTERS}}}")
 _PATTERNS = {
-    "redirect": re.compile(f"{_PRINTABLE}{{1,{MAX_REDIRECT_CHARACTERS}}}"),
-    **{"key": _KEY, "work": _KEY, "retry_after": _MOMENT, "deadline": _MOMENT},
+    "redirect": re.compile(f"{_ADDRESS}{{1,{MAX_REDIRECT_CHARACTERS}}}"),
+    **{"key": _KEY, "work": _KEY, "retry_after": _MOMENT, "deadline": _MOMENT, "earliest": _MOMENT},
     "hop": re.compile(r"[1-9][0-9]?", re.ASCII),
     "async": re.compile("1"),
+    "page": re.compile(f"{_ADDRESS}{{0,{MAX_HOST_CHARACTERS}}}"),
     "sig": re.compile(r"[0-9]{1,11}\.[A-Za-z0-9_-]{20,100}", re.ASCII),
 }
 
@@ -42,6 +46,8 @@ class Ticket:
 
     `issued_at` is in whole Unix seconds and stays the same from hop to hop. `deadline`, Unix seconds,
     ends the whole wait (`Prefer: wait=N`); with `respond_async` it ends in a status address instead of 503.
+    `page` is None but for people who wait for a page: then it is the host that the waiting page names, or empty.
+    The client is not sent back before `earliest`, Unix seconds: main could not answer.
     """
 
     redirect: str
@@ -52,6 +58,8 @@ class Ticket:
     hop: int = 1
     deadline: float | None = None
     respond_async: bool = False
+    page: str | None = None
+    earliest: float | None = None
 
     def next_hop(self) -> "Ticket":
         return replace(self, hop=self.hop + 1)
@@ -71,8 +79,9 @@ def ticket_address(ticket: Ticket, server: str) -> str:
 
 
 def status_address(ticket: Ticket, server: str) -> str:
-    """The URL that tells the state of the content. It never waits, so its ticket needs no deadline."""
-    return f"{server}{STATUS_PATH}?{ticket_query(replace(ticket, hop=1, deadline=None, respond_async=False))}"
+    """The URL that tells the state of the content. It never waits, so its ticket needs no limits of a wait."""
+    bare = replace(ticket, hop=1, deadline=None, respond_async=False, earliest=None)
+    return f"{server}{STATUS_PATH}?{ticket_query(bare)}"
 
 
 def ticket_query(ticket: Ticket) -> str:
@@ -98,13 +107,16 @@ def read_ticket(query: bytes | str, *, now: float, max_age_seconds: float, hosts
         hop=int(given["hop"]),
         deadline=float(given["deadline"]) if "deadline" in given else None,
         respond_async="async" in given,
+        page=given.get("page"),
+        earliest=float(given["earliest"]) if "earliest" in given else None,
     )
     try:
         _signer().unsign(f"{_signed_text(given, ticket.issued_at)}:{signature}")
     except BadSignature:
         raise TicketError("This ticket was not issued here.", status=403) from None
     if not now - max_age_seconds <= ticket.issued_at <= now + 60:
-        raise TicketError("This ticket is too old. Request the content again.", status=403)
+        redirect = "" if ticket.page is None else ticket.redirect
+        raise TicketError("This ticket is too old. Request the content again.", status=403, redirect=redirect)
     return ticket
 
 
@@ -138,6 +150,11 @@ def is_key(value: str) -> bool:
     return _KEY.fullmatch(value) is not None
 
 
+def is_host(value: str) -> bool:
+    """Tells whether a ticket can carry the host of a page."""
+    return _PATTERNS["page"].fullmatch(value) is not None
+
+
 def is_way_back(address: str) -> bool:
     """Tells whether a ticket can carry the address beside its other fields."""
     return len(address) <= MAX_REDIRECT_CHARACTERS and len(quote(address, safe="")) <= MAX_QUOTED_CHARACTERS
@@ -166,6 +183,10 @@ def _ticket_fields(ticket: Ticket) -> dict[str, str]:
         fields["deadline"] = f"{ticket.deadline:.3f}"
     if ticket.respond_async:
         fields["async"] = "1"
+    if ticket.page is not None:
+        fields["page"] = ticket.page
+    if ticket.earliest is not None:
+        fields["earliest"] = f"{ticket.earliest:.3f}"
     return fields
 
 

@@ -9,9 +9,8 @@ from threading import Thread
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, responses, stores
+from . import line, responses, stores
 from .conf import conf
-from .decision import look_up_content
 from .errors import StoreUnavailable
 from .instance import WaitingInstance, admit_ticket
 from .responses import ClientReply, ClientRequest, as_response, problem_reply
@@ -26,13 +25,13 @@ def retry_after(request: HttpRequest) -> HttpResponse:
 
 @responses.read_only
 def retry_status(request: HttpRequest) -> HttpResponse:
-    """Tells the state of the ticket's content. That needs no wait, so main answers it as well."""
+    """Tells the state of the ticket's content. Main answers it as well: it never waits, whatever the client prefers."""
     ticket = admit_ticket(_read_request(request))
     if isinstance(ticket, ClientReply):
         return as_response(ticket)
-    steps = look_up_content(claims.look_call(ticket.work_key), ticket.content_key, with_body=False)
     try:
-        return as_response(responses.status_reply(ticket, stores.run_steps(steps)))
+        state = stores.run_steps(line.look_up_ticket(ticket))
+        return as_response(responses.status_reply(ticket, state.found, waiting=state.waiting))
     except StoreUnavailable as error:
         return as_response(responses.status_reply(ticket, error))
 

@@ -5,22 +5,32 @@ publishes lost work again, ends work that has lost its worker twice, and moves w
 which nothing starts.
 """
 
+import json
 import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from threading import Event, Thread
+from typing import cast
 from uuid import uuid4
 
+from celery import current_app, current_task
+from celery.exceptions import NotRegistered
+
 from . import claims, contents, lanes, metrics, stores
+from .claims import StartedWork
 from .conf import conf
 from .contents import Prepared
 from .errors import PreparationError, QueueUnavailable, StoreUnavailable
 from .scripts import ScriptCall
 
 MAX_SWEPT_CLAIMS = 200
+
+MAX_SETBACK_SECONDS = 0.5
+"""The time in each pass for the expiry times of keys, after the clock was set back."""
 
 MAX_AGED_PER_LANE = 5
 """The most pieces of work that move up from one lane in RETRY_AGE_SECONDS."""
@@ -31,20 +41,64 @@ _sweeping_log = logging.getLogger("tarry.sweeping")
 
 Preparer = Callable[[], Mapping[str, Prepared]]
 
+_started_before: ContextVar[StartedWork | None] = ContextVar("started before", default=None)
+"""The work that has started already, for the task that is called for it."""
+
 
 def prepare(work_key: str, token: int, preparer: Preparer) -> None:
     """Runs the preparer if this copy of the work is the one that starts. Does not raise the preparer's errors.
 
+    In a Celery task, the first work of the message's lane is done instead: the lane has a message for each.
     Raises StoreUnavailable if `state` cannot be asked for the start.
     The content, or the failure record, is written before the claim ends.
     """
-    task = work_key.partition(":")[0]
-    reply = stores.execute_patiently(claims.start_call(work_key, token, uuid4().hex))
-    if reply == claims.SKIPPED:
-        metrics.count_skip(task)
-    if reply != claims.STARTED:
+    started = _start_work(work_key, token)
+    if started.outcome == claims.SKIPPED:
+        metrics.count_skip(_task_name(started.work_key))
+    if started.outcome != claims.STARTED:
         return  # another copy got there first, the claim is gone, or no client waits any longer
-    began = time.monotonic()
+    if (started.work_key, started.token) == (work_key, token):
+        _prepare_started(work_key, token, preparer)
+    else:
+        _call_task(started)
+
+
+def _start_work(work_key: str, token: int) -> StartedWork:
+    before = _started_before.get()
+    if before is not None:
+        return before
+    lane = _message_lane()
+    if lane:
+        return claims.read_started(stores.execute_patiently(claims.start_next_call(lane, work_key, uuid4().hex)))
+    outcome = stores.execute_patiently(claims.start_call(work_key, token, uuid4().hex))
+    return StartedWork(cast(int, outcome), work_key, token, "")
+
+
+def _message_lane() -> str:
+    """Returns the lane whose message this process handles; empty outside of a lane's message."""
+    delivery = (current_task.request.delivery_info or {}) if current_task else {}
+    lane = str(delivery.get("routing_key", ""))
+    return lane if lane in conf().RETRY_LANES else ""
+
+
+def _call_task(started: StartedWork) -> None:
+    """Calls the task of a work that has started instead of the one in the message."""
+    spec = json.loads(started.spec)
+    called = _started_before.set(started)
+    try:
+        current_app.tasks[spec["task"]].run(started.work_key, started.token, *spec["arguments"])
+    except NotRegistered as error:
+        _fail_claim(started.work_key, started.token, PreparationError(f"No worker knows the task {error}."))
+    finally:
+        _started_before.reset(called)
+
+
+def _task_name(work_key: str) -> str:
+    return work_key.partition(":")[0]
+
+
+def _prepare_started(work_key: str, token: int, preparer: Preparer) -> None:
+    task, began = _task_name(work_key), time.monotonic()
     try:
         with _keep_lease(work_key, token):
             _store_contents(preparer(), token, began)
@@ -114,7 +168,15 @@ def sweep_claims() -> int:
             _fail_claim(work_key.decode(), int(token), PreparationError("The preparation ended its worker twice."))
         else:
             _republish("again", work_key.decode(), int(token), lane.decode(), spec)
+    _follow_setback()
     return len(found)
+
+
+def _follow_setback() -> None:
+    """Brings expiry times forward after the clock was set back; the next pass goes on with the rest."""
+    until = time.monotonic() + MAX_SETBACK_SECONDS
+    while stores.execute_patiently(claims.setback_call()) == 1 and time.monotonic() < until:
+        pass
 
 
 def age_lanes() -> int:

@@ -23,6 +23,7 @@ LIMITS = {
     "4 at a time, every 0.25 s": PoolLimits(SLOTS, 4, 0.25),
 }
 STRICT = "one at a time, 1 s between"
+OURS = FetchOrder.DECISIVE_CHAIN
 FEEDS = (100, 10_000, 100_000)
 DUE = 2_000
 
@@ -54,7 +55,7 @@ def _orders(limits: PoolLimits, *, is_bounded: bool) -> Iterator[Figure]:
     bounds = [lower_bound(fetches, limits).seconds for fetches in populations]
     for name, replays in _replays(populations, limits):
         ratios = [each.makespan_seconds / least for each, least in zip(replays, bounds, strict=True)]
-        most = (1.3 if "unknown" in name else 1.1) if is_bounded and name.startswith("longest") else None
+        most = (1.3 if "unknown" in name else 1.1) if is_bounded and name.startswith(OURS.value) else None
         yield Figure(f"makespan ÷ bound, {name}", median(ratios), at_most=most)
         yield Figure("  mean completion", median([each.mean_completion_seconds for each in replays]), "s")
 
@@ -64,11 +65,10 @@ def _replays(populations: list[list[PlannedFetch]], limits: PoolLimits) -> Itera
         ([PlannedFetch(each.key, each.host, 1.0) for each in fetches], {each.key: each.seconds for each in fetches})
         for fetches in populations
     ]
-    chain = FetchOrder.LONGEST_CHAIN
-    yield chain.value, [replay_pool(fetches, limits, chain) for fetches in populations]
-    yield f"{chain.value}, durations unknown", [replay_pool(alike, limits, chain, took) for alike, took in unknown]
-    shortest = FetchOrder.SHORTEST
-    yield shortest.value, [replay_pool(fetches, limits, shortest) for fetches in populations]
+    yield OURS.value, [replay_pool(fetches, limits, OURS) for fetches in populations]
+    yield f"{OURS.value}, durations unknown", [replay_pool(alike, limits, OURS, took) for alike, took in unknown]
+    for order in (FetchOrder.LONGEST_CHAIN, FetchOrder.SHORTEST):
+        yield order.value, [replay_pool(fetches, limits, order) for fetches in populations]
     for is_ordered, name in ((True, "batches, shortest first"), (False, "batches, as given")):
         yield name, [replay_batches(fetches, limits, is_ordered=is_ordered) for fetches in populations]
 

@@ -27,7 +27,7 @@ AT_ONCE = 100
 ROUNDS = 11
 SHARE = 0.6
 POLITE_TO_ALL = {"FETCH_DELAY_SECONDS": "0.001", "FETCH_IN_FLIGHT": "8", "FETCH_BYTES_PER_SECOND": "0"}
-"""So many domains, each with its least gap of 20 ms: 5,000 requests a second are allowed."""
+"""The gap and the number in flight are the ceilings too: so many domains allow more than a fetcher does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,11 @@ FOLLOWED_SECONDS = 60
 """The time within which a domain's rate must follow its doubled limit."""
 
 KILL_SECONDS = 6.0
-SITE = {"FETCH_LEASE_SECONDS": "5", "BACKLOG_LIMIT": "100000", "RETRY_SKIP_SECONDS": "0"}
+MOST_IN_FLIGHT = 8
+CEILINGS = {"FETCH_MAX_PER_SECOND": "50", "FETCH_MAX_IN_FLIGHT": str(MOST_IN_FLIGHT)}
+"""Above the secret limits: those are to be learnt."""
+
+SITE = {"FETCH_LEASE_SECONDS": "5", "BACKLOG_LIMIT": "100000", "RETRY_SKIP_SECONDS": "0", **CEILINGS}
 """The jobs of a killed fetcher occupy their domains for a short lease. No page is requested twice."""
 
 DRAIN_SECONDS = 120
@@ -37,7 +41,6 @@ QUEUED_SECONDS, QUEUED_LEAST = 4, 12
 
 CAPPED = {3: 1, 9: 2, 15: 2}
 """An admin's limit of requests in flight, by domain. The limits of other domains are learnt."""
-MOST_IN_FLIGHT = 8
 DOUBLED = (12, 17, 20)
 SHARE, REFUSED = 0.8, 0.01
 UNTOLD_SECONDS = 1.0

@@ -51,7 +51,7 @@ def measure() -> Iterator[Figure | Note]:
         stored = [(str(path), media_type) for (_, media_type), path in files.items()]
         stack.manage("shell", "-c", _STORE.format(files=stored))
         addresses = [f"/resources/{path.name}" for path in files.values()]
-        eventually(lambda: all(_is_served_straight(stack, address) for address in addresses), 10, "nginx has them all")
+        eventually(lambda: all([_is_served_straight(stack, each) for each in addresses]), 20, "nginx has them all")  # noqa: C419  each is asked for
         static.serve_alike(stack, addresses[0], folder)
         for (label, media_type), path in files.items():
             by_digest, alike, bare = (

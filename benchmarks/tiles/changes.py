@@ -81,7 +81,7 @@ def _sent(stack: Stack, data: bytes) -> Iterator[Figure]:
     file = stack.directory / "city.geojson"
     file.write_bytes(data)
     stack.change_layers("load_layer", "city", "--lines", str(file))
-    token = stack.manage("create_token", "benchmark").strip()
+    token = stack.manage("create_token", "benchmark", "--layers", "*").strip()
     rows = "\n".join(f"{place},{5 + place % 50},50" for place in _places())
     for count, body in ((MANY, rows), (1, "77,2.5,50")):
         began = time.perf_counter()

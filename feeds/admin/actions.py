@@ -23,7 +23,7 @@ from django.urls import reverse
 
 from resources import humanize
 
-from .. import catalogue, feed_rows, health, lifecycle, opml
+from .. import catalogue, feed_rows, followers, health, lifecycle, opml
 from ..catalogue import ImportResult
 from ..errors import FeedAddressError, FeedError, MoveError, OpmlError
 from ..models import Entry, Feed, Move
@@ -102,6 +102,7 @@ NOT_ONE_WARNING = "These feeds have no entry in common. Are they the same feed?"
 class MergeChoice:
     feed: Feed
     word: str
+    subscribers: int
     entries: int
     fetched: str
 
@@ -137,13 +138,20 @@ def _merge_choices(rows: Sequence[Feed], now: datetime) -> list[MergeChoice]:
     """The choices, the best first: a healthy feed, then the most subscribers, then the most entries."""
     counts = Entry.objects.filter(feed__in=rows).order_by().values("feed_id").annotate(number=Count("pk"))
     entries: dict[int, int] = dict(counts.values_list("feed_id", "number"))
+    subscribers = followers.count_subscribers([feed.pk for feed in rows])
     choices = [
-        MergeChoice(feed, health.health_label(feed), entries.get(feed.pk, 0), humanize.format_ago(feed.fetched_at, now))
+        MergeChoice(
+            feed,
+            health.health_label(feed),
+            subscribers.get(feed.pk, 0),
+            entries.get(feed.pk, 0),
+            humanize.format_ago(feed.fetched_at, now),
+        )
         for feed in rows
     ]
     return sorted(
         choices,
-        key=lambda one: (health.health_word(one.feed) != "well", -one.feed.subscriber_count, -one.entries, one.feed.pk),
+        key=lambda one: (health.health_word(one.feed) != "well", -one.subscribers, -one.entries, one.feed.pk),
     )
 
 

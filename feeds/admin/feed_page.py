@@ -33,7 +33,7 @@ class ChartedFetch:
 
     @property
     def kind(self) -> str:
-        return _KIND_BY_OUTCOME.get(self.outcome, KIND_FAILED)
+        return outcome_kind(self.outcome)
 
     @property
     def result(self) -> str:
@@ -42,6 +42,10 @@ class ChartedFetch:
     @property
     def is_busy(self) -> bool:
         return True
+
+
+def outcome_kind(outcome: str) -> str:
+    return _KIND_BY_OUTCOME.get(outcome, KIND_FAILED)
 
 
 def draw_feed_chart(fetches: Sequence[ChartedFetch]) -> Chart[ChartedFetch]:

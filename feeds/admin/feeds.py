@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from resources import humanize
 
-from .. import catalogue, categories, credentials, feed_rows, health, lifecycle
+from .. import catalogue, categories, credentials, feed_rows, followers, health, lifecycle
 from ..errors import FeedError
 from ..models import ALL_SLUG, LONG_FIELDS, Category, Feed
 from . import actions, feed_page
@@ -103,12 +103,13 @@ class FeedAdmin(FeedActions):
     def duration_cell(self, feed: Feed) -> str:
         return "–" if feed.expected_seconds is None else f"{feed.expected_seconds:.2f}\N{NO-BREAK SPACE}s"
 
-    @admin.display(description="subscribers", ordering="subscriber_count")
-    def subscribers_cell(self, feed: Feed) -> str:
-        return f"{feed.subscriber_count:,}"
+    @admin.display(description="subscribers", ordering="subscribers")
+    def subscribers_cell(self, feed: Any) -> str:
+        return f"{feed.subscribers:,}"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Feed]:
-        return super().get_queryset(request).defer(*_UNLISTED_FIELDS).prefetch_related("categories")
+        rows = super().get_queryset(request).defer(*_UNLISTED_FIELDS).prefetch_related("categories")
+        return followers.with_subscribers(rows)
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """Likely duplicates are listed together."""

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -16,6 +16,7 @@ from resources.changelists import UncountedAdmin
 from .. import categories, feed_rows, followers, health
 from ..models import ALL_SLUG, Category, Feed, Follow, Hub, Scan, Subscription
 from ..push.leases import SubscriptionStatus
+from . import scan_page
 from .forms import CategoryForm
 
 
@@ -113,7 +114,7 @@ class FollowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
 class UnchangeableAdmin(UncountedAdmin):
     """Rows that the site maintains by itself."""
 
-    list_display_links = None
+    list_display_links: tuple[str, ...] | None = None
 
     class Media:
         css = {"all": ("feeds/admin.css",)}
@@ -124,8 +125,10 @@ class UnchangeableAdmin(UncountedAdmin):
 
 @admin.register(Scan)
 class ScanAdmin(UnchangeableAdmin):
-    list_display = ("began", "feeds", "hosts", "least", "took", "bound", "ratio")
+    list_display = fields = readonly_fields = ("began", "feeds", "hosts", "least", "took", "bound", "ratio")
+    list_display_links = ("began",)
     ordering = ("-started_at",)
+    change_form_template = "admin/feeds/scan/change_form.html"
 
     @admin.display(description="began (UTC)", ordering="started_at")
     def began(self, scan: Scan) -> str:
@@ -155,6 +158,11 @@ class ScanAdmin(UnchangeableAdmin):
 
     def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
         return ("began",)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
+        scan: Scan = options["obj"]
+        context |= {"chart": scan_page.load_scan_chart(scan), "least": _spell_seconds(scan_page.least_seconds(scan))}
+        return super().render_change_form(request, context, *args, **options)
 
 
 def _spell_seconds(seconds: float) -> str:

@@ -20,7 +20,7 @@ from resources.tokens import auth
 from resources.tokens.models import ApiToken
 from retry import deferral
 
-from .. import categories, health
+from .. import categories, followers, health
 from .. import slugs as feeds_slugs
 from ..errors import PageQueryError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
@@ -183,7 +183,9 @@ def _copy_fields(row: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
-def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str, *, with_url: bool) -> FeedDescribed:
+def feed_description(
+    feed: Feed, categories: tuple[CategoryPath, ...], subscribers: int, site: str, *, with_url: bool
+) -> FeedDescribed:
     page = f"{site}/feeds/{feed.slug}"
     return FeedDescribed(
         **_copy_fields(feed, _CHECK_FIELDS),
@@ -193,7 +195,7 @@ def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str
         categories=[list(path) for path in categories],
         standing=health.health_word(feed),
         hidden=feed.is_hidden,
-        subscribers=feed.subscriber_count,
+        subscribers=subscribers,
         atom=f"{page}.atom",
         rss=f"{page}.rss",
         json_feed=f"{page}.json",
@@ -300,9 +302,12 @@ def description_for(request: HttpRequest, feed: Feed) -> FeedDescribed:
 
 
 def _descriptions_for(request: HttpRequest, feeds: list[Feed]) -> list[FeedDescribed]:
-    paths, site = categories.paths_by_feed(feeds), deferral.public_url(request)
-    with_url = may_manage(request)
-    return [feed_description(feed, paths[feed.pk], site, with_url=with_url) for feed in feeds]
+    paths, site, with_url = categories.paths_by_feed(feeds), deferral.public_url(request), may_manage(request)
+    counts = followers.count_subscribers([feed.pk for feed in feeds])
+    return [
+        feed_description(feed, paths[feed.pk], counts.get(feed.pk, 0), site, with_url=with_url)  # 0: deleted just now
+        for feed in feeds
+    ]
 
 
 def _next_url(request: HttpRequest, given: Mapping[str, str | int | None]) -> str:

@@ -8,7 +8,7 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -55,6 +55,9 @@ MAX_SEARCH_CHARACTERS = 200
 MAX_SEARCH_WORDS = 10
 """Different ones: each is one more condition for every text that is searched."""
 
+REPLACEMENT = "\ufffd"
+"""Stands for bytes that were no UTF-8. No text is searched for it."""
+
 _MAX_KEY_CHARACTERS = 250
 _PATH = re.compile(
     r"/feeds/(?P<category>category/)?(?P<slug>[a-z0-9]+(?:-[a-z0-9]+)*)(?:\.(?P<format>atom|rss|json)|/)", re.ASCII
@@ -70,7 +73,7 @@ _LIMIT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 def _parse_words(name: str, text: str) -> str:
     if len(text) > MAX_SEARCH_CHARACTERS:
         raise PageQueryError(f"{name} has at most {MAX_SEARCH_CHARACTERS} characters.")
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if any("\ud800" <= character <= "\udfff" or character == REPLACEMENT for character in text):
         raise PageQueryError(f"{name} is not UTF-8.")
     words = dict.fromkeys(fold_text(text).split())
     if len(words) > MAX_SEARCH_WORDS:
@@ -137,6 +140,11 @@ class PageQuery:
         """Parses a decoded path and parameters; None if the path is no feed's. Raises PageQueryError."""
         asked = cls.read_path(path)
         return asked._with(given) if asked else None
+
+    @classmethod
+    def knows(cls, names: Iterable[str]) -> bool:
+        """Tells whether all these parameters are known. Others are ignored."""
+        return _ARGUMENTS.keys() >= set(names)
 
     @classmethod
     def read_path(cls, path: str) -> Self | None:
@@ -242,10 +250,8 @@ _ARGUMENTS: Mapping[str, Field[Any]] = {each.metadata["name"]: each for each in 
 
 
 def _single_values(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Returns the parameters without empty ones: forms send all their fields."""
-    for name, values in given.items():
-        if name not in _ARGUMENTS:
-            raise PageQueryError(f"There is no parameter “{name[:40]}”; there are {', '.join(_ARGUMENTS)}.")
-        if len(values) != 1:
-            raise PageQueryError(f"The parameter {name} is given more than once.")
-    return {name: values[0] for name, values in given.items() if values[0]}
+    """Returns the known parameters without empty ones: forms send all their fields."""
+    known = {name: values for name, values in given.items() if name in _ARGUMENTS}
+    if repeated := [name for name, values in known.items() if len(values) != 1]:
+        raise PageQueryError(f"The parameter {repeated[0]} is given more than once.")
+    return {name: values[0] for name, values in known.items() if values[0]}

@@ -19,32 +19,19 @@ FETCH_REFRESH_LANE = "fetch.refresh"
 SCAN_LANE = "fetch.feeds"
 
 
-def scan_work(feed_id: int, url: str, *, is_private: bool = False) -> Work:
+def scan_work(feed_id: int, url: str) -> Work:
     """Fetches a due feed. Its refresh lane is for scans; its result is in the database alone."""
-    arguments = (job_url(feed_id, url, is_private=is_private), feed_id, "")
-    return Work(feed_work_key(feed_id), "feed", FETCH_LANE, SCAN_LANE, FETCH_TASK, arguments)
+    return Work(feed_work_key(feed_id), "feed", FETCH_LANE, SCAN_LANE, FETCH_TASK, (url, feed_id, ""))
 
 
-def fetch_page_work(
-    content_key: str, version: int, feed_id: int, url: str, page_argument: str, *, is_private: bool = False
-) -> Work:
+def fetch_page_work(content_key: str, version: int, feed_id: int, url: str, page_argument: str) -> Work:
     """Fetches a feed for a client that waits for a page of it, and renders that page."""
-    arguments = (job_url(feed_id, url, is_private=is_private), feed_id, page_argument)
     key = f"{content_key}:fetch:{version}"
-    return Work(key, "feed page", FETCH_LANE, FETCH_REFRESH_LANE, FETCH_TASK, arguments)
+    return Work(key, "feed page", FETCH_LANE, FETCH_REFRESH_LANE, FETCH_TASK, (url, feed_id, page_argument))
 
 
 def feed_work_key(feed_id: int) -> str:
     return f"feed:{feed_id}"
-
-
-def job_url(feed_id: int, url: str, *, is_private: bool) -> str:
-    """The URL that names the job: jobs of one URL are one request.
-
-    A feed with header fields of its own (`is_private`) shares its answers with no other work. The part after `#` is not
-    sent.
-    """
-    return f"{url.partition('#')[0]}#feed-{feed_id}" if is_private else url
 
 
 RENDER_TASK = "feeds.render"
@@ -52,20 +39,19 @@ RENDER_TASK = "feeds.render"
 
 def render_work(asked: PageQuery, content_key: str, version: int) -> Work:
     kind = f"{'feeds' if asked.is_combined else 'feed'}:{asked.format}"
-    return Work(f"{content_key}:{version}", kind, "paint.now", "paint.refresh", RENDER_TASK, (asked.address,))
+    return Work(f"{content_key}:{version}", kind, "paint.pages", "paint.refresh", RENDER_TASK, (asked.address,))
 
 
 def describe_request(address: str) -> Counted | None:
     """Describes a request for a feed or a combination; None for others. Searches and later pages count as the first.
 
-    `noted` is the feed that a program reads: pages for people and combinations are not noted.
+    `noted` is the feed or the category that a program reads: pages for people are not noted.
     """
     page = PageQuery.read_path(address)
     if page is None:
         return None
-    if page.is_combined:
-        return Counted("feeds", page.format, page.key)
-    return Counted("feed", page.format, page.key, noted="" if page.format == "html" else page.slug)
+    kind, noted = "feeds" if page.is_combined else "feed", "" if page.format == "html" else page.slug
+    return Counted(kind, page.format, page.key, noted)
 
 
 @dataclass(frozen=True, slots=True)

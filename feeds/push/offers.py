@@ -7,6 +7,8 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
+from resources.fetch.http import url_syntax
+
 from .. import readings
 from ..parser.documents import Cloud
 from . import websub
@@ -81,7 +83,7 @@ def _cloud_offer(head: Mapping[str, Any], url: str) -> PushOffer | None:
     feed = readings.feed_from_json(head)
     known_as = feed.self_link if feed.self_link and _host_of(feed.self_link) == _host_of(url) else url
     if feed.cloud_url:
-        return PushOffer(PushKind.RSSCLOUD, feed.cloud_url, known_as)
+        return PushOffer(PushKind.RSSCLOUD, url_syntax.cut_fragment(feed.cloud_url), known_as)
     return _old_cloud_offer(feed.cloud, known_as) if feed.cloud else None
 
 
@@ -98,7 +100,7 @@ def _cloud_url(cloud: Cloud) -> str:
     default = 443 if scheme == "https" else 80
     host = f"[{cloud.domain}]" if ":" in cloud.domain and not cloud.domain.startswith("[") else cloud.domain
     port = "" if cloud.port == default else f":{cloud.port}"
-    return f"{scheme}://{host}{port}/{cloud.path.removeprefix('/')}"
+    return url_syntax.cut_fragment(f"{scheme}://{host}{port}/{cloud.path.removeprefix('/')}")
 
 
 def _host_of(url: str) -> str | None:

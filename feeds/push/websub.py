@@ -13,6 +13,8 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from resources.fetch.http import url_syntax
+
 from ..parser import markup
 
 MAX_LINK_URL_CHARACTERS = 2000
@@ -134,10 +136,10 @@ def find_announced_hubs(linked: LinkedHubs, hubs: Sequence[str], itself: str, ur
     Link fields go before the document: its `hubs`, and `itself`, its own address. A feed that does not name its own
     address is known by the one where it was found (`url`, after redirects).
     """
-    found = tuple(dict.fromkeys(hub.partition("#")[0] for hub in linked.hubs or hubs if hub))
+    found = tuple(dict.fromkeys(url_syntax.cut_fragment(hub) for hub in linked.hubs or hubs if hub))
     if not found:
         return None
-    return LinkedHubs(found, linked.topic or itself or url.partition("#")[0])
+    return LinkedHubs(found, linked.topic or itself or url_syntax.cut_fragment(url))
 
 
 def write_subscription_form(topic: str, callback: str, secret: str, lease: timedelta) -> bytes:

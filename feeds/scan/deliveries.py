@@ -3,6 +3,9 @@
 They only save requests: if some are evicted from `cache`, or too many came, the flagged feed is fetched; its row
 has their number. `state` remembers deliveries that came before: one that is sent again changes nothing.
 
+A signature has no date: a captured body stays valid, and may come again once it is forgotten. So a delivery is stored
+only if the dates in it show that it is newer than the stored entries (`is_newer`). Otherwise the origin is asked.
+
 Only the entries are stored, as if the feed had not been fetched: hubs may leave out unchanged entries (WebSub, 7),
 and the rest of the document may be the hub's own. So no entry leaves the feed, and its title, texts and next check
 stay.
@@ -30,8 +33,8 @@ from retry import stores
 
 from .. import feed_rows
 from ..errors import FeedError
-from ..models import Feed
-from ..readings import BodyToRead, FeedReading
+from ..models import Entry, Feed
+from ..readings import BodyToRead, EntryRow, FeedReading
 from . import push_trust, store
 from .store import KeptEntries, StoreOutcome
 
@@ -155,18 +158,18 @@ def store_delivery(
 def take_deliveries(feed_id: int, url: str) -> bool:
     """True if the waiting deliveries tell everything: the origin need not be asked.
 
-    False if none waits, fewer than were delivered, or one is no feed or older than the stored state: then a late one
-    was never read. Raises DatabaseError and ReadersBusyError.
+    False if none waits, fewer than were delivered, or one cannot be stored. Later ones are not stored then: the origin
+    has all of them. Raises DatabaseError and ReadersBusyError.
     """
     waiting = waiting_deliveries(feed_id)
     if not waiting:
         return False
-    taken: set[StoreOutcome | None] = set()
     delivered = Feed.objects.filter(pk=feed_id).values_list("delivered", flat=True).first() or 0
-    if len(waiting) >= delivered:
-        taken = {_take_delivery(feed_id, url, one, is_last=one is waiting[-1]) for one in waiting}
+    told = len(waiting) >= delivered and all(
+        _take_delivery(feed_id, url, one, is_last=one is waiting[-1]) is StoreOutcome.STORED for one in waiting
+    )
     drop_read_deliveries(feed_id, len(waiting))
-    return taken == {StoreOutcome.STORED}
+    return told
 
 
 def take_all_deliveries(feed_ids: Iterable[int], until: float) -> None:
@@ -186,7 +189,7 @@ def take_all_deliveries(feed_ids: Iterable[int], until: float) -> None:
 
 
 def _take_delivery(feed_id: int, url: str, delivery: Delivery, *, is_last: bool) -> StoreOutcome | None:
-    """Stores one delivery; None if it is no feed."""
+    """Stores one delivery; None if it is no feed, or cannot be told from an old one."""
     for _ in range(store.MAX_STORE_ROUNDS):
         feed = Feed.objects.filter(pk=feed_id, url=url, fetched_at__isnull=False).first()
         if feed is None:
@@ -196,12 +199,32 @@ def _take_delivery(feed_id: int, url: str, delivery: Delivery, *, is_last: bool)
             return StoreOutcome.OVERTAKEN
         kept = KeptEntries.of(feed)
         reading = _read_delivery(feed, kept, delivery)
-        if reading is None:
+        if reading is None or not _is_reading_newer(feed, reading):
             return None
         stored = store_delivery(feed, kept, reading, delivery.received_at, now, is_last=is_last)
         if stored is not StoreOutcome.AGAIN:
             return stored
     return StoreOutcome.OVERTAKEN
+
+
+def is_newer(row: EntryRow, stored_updated: str | None) -> bool:
+    """Tells whether an entry's own dates show that it is newer than the stored one. Both are in ISO 8601.
+
+    An entry that is not stored may have been, long ago: its date puts it in its place. Without one it would be news.
+    """
+    updated = row.data.get("updated")
+    if not row.was:
+        return bool(updated or row.data.get("published"))
+    if not updated or not stored_updated:
+        return False
+    return datetime.fromisoformat(updated) > datetime.fromisoformat(stored_updated)
+
+
+def _is_reading_newer(feed: Feed, reading: FeedReading) -> bool:
+    """True if all new and changed entries are newer than the stored ones."""
+    stored = Entry.objects.filter(feed=feed, identity__in=[row.was for row in reading.rows if row.was])
+    updated = dict(stored.values_list("identity", "data__updated"))
+    return all(is_newer(row, updated.get(row.was)) for row in reading.rows)
 
 
 def _read_delivery(feed: Feed, kept: KeptEntries, delivery: Delivery) -> FeedReading | None:

@@ -13,7 +13,6 @@ from resources.fetch.http.messages import Failure, Fetched, FetchFailed, NotModi
 from resources.fetch.models import FetchTiming
 from resources.fetch.timings import digest_url
 
-from ..credentials import CREDENTIAL_FIELDS
 from ..models import Feed
 from ..schedule.order import PlannedFetch, PoolLimits
 from ..schedule.simulation import MAX_COUNTED_TIMINGS, UNKNOWN_FETCH_SECONDS, mean_of_timings
@@ -59,7 +58,7 @@ MAX_LOST_FEEDS = 1000
 """Lost feeds in one scan: the next one looks at others."""
 ALL_FEEDS_LIMIT = 1_000_000
 
-_DUE_COLUMNS = ("pk", "url", "host", "expected_seconds", "flagged_at", "handed_over_at", *CREDENTIAL_FIELDS)
+_DUE_COLUMNS = ("pk", "url", "host", "expected_seconds", "flagged_at", "handed_over_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,6 @@ class DueFeed:
     host: str
     seconds: float | None
     is_flagged: bool
-    is_private: bool
     was_in_hand: bool
 
     @property
@@ -137,8 +135,8 @@ def _flagged_feeds(now: datetime) -> QuerySet[Feed]:
 
 def _read_due_feeds(rows: QuerySet[Feed], most: int) -> list[DueFeed]:
     return [
-        DueFeed(pk, url, host, seconds, flagged_at is not None, any(secrets), handed is not None)
-        for pk, url, host, seconds, flagged_at, handed, *secrets in rows.values_list(*_DUE_COLUMNS)[:most]
+        DueFeed(pk, url, host, seconds, flagged_at is not None, handed is not None)
+        for pk, url, host, seconds, flagged_at, handed in rows.values_list(*_DUE_COLUMNS)[:most]
     ]
 
 

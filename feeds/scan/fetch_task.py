@@ -23,7 +23,7 @@ from .. import credentials
 from ..errors import FeedError
 from ..models import Entry, Feed
 from ..pages import render
-from ..pages.work import explain_missing_page, job_url
+from ..pages.work import explain_missing_page
 from . import deliveries, store
 from .reader_process import ReadersBusyError
 
@@ -50,6 +50,12 @@ class FetchFeed:
     settles_waits = True
     """The row has the time and reason of the next fetch. A slow feed holds a slot for as long each time."""
 
+    sends_secrets = True
+
+    def identify(self, *arguments: Argument) -> str:
+        """Returns the feed: its credentials go with the request, and its answer is for its own readers."""
+        return f"feed-{arguments[1]}"
+
     def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
         """Returns the request, with the stored validators; nothing for a feed that no scan would hand over any longer.
 
@@ -66,7 +72,7 @@ class FetchFeed:
                 return {}
             if deliveries.take_deliveries(feed_id, feed.url):
                 return _prepare_page(feed_id, page) if page else {}
-            return _make_request(feed)
+            return _make_request(feed, None if page or feed.handed_over_at is None else feed.scan_id)
         except DatabaseError as error:
             raise _database_error() from error
         except ReadersBusyError as error:
@@ -94,7 +100,7 @@ def _is_wanted(feed: Feed, url: str, page: str) -> bool:
 
     Raises PreparationError if a client waits and the feed has moved.
     """
-    has_moved = job_url(feed.pk, feed.url, is_private=credentials.is_private(feed)) != url
+    has_moved = feed.url != url
     if page and has_moved:
         raise PreparationError("The feed has another address now.", status=503, retry_seconds=RETRY_SECONDS)
     if not page and (has_moved or feed.paused):
@@ -103,8 +109,8 @@ def _is_wanted(feed: Feed, url: str, page: str) -> bool:
     return True
 
 
-def _make_request(feed: Feed) -> FetchRequest:
-    """Raises UnreadableSealError, and ValueError for headers that cannot be sent."""
+def _make_request(feed: Feed, scan: int | None) -> FetchRequest:
+    """Makes the request, by that scan. Raises UnreadableSealError, and ValueError for headers that cannot be sent."""
     is_kept = feed.fetched_at is not None and Entry.objects.filter(feed=feed).exists()
     return FetchRequest(
         feed.url,
@@ -115,12 +121,13 @@ def _make_request(feed: Feed) -> FetchRequest:
         validated_url=feed.validated_url or None,
         limits=replace(fast_limits(), max_body_bytes=settings.FEEDS_MAX_BYTES),
         slow_limits=replace(slow_limits(), max_body_bytes=settings.FEEDS_MAX_BYTES),
+        scan=scan,
     )
 
 
 def _settle_answer(feed_id: int, url: str, outcome: Fetched | NotModified | FetchFailed) -> None:
     try:
-        store.settle_fetch(feed_id, url.partition("#")[0], outcome, datetime.now(UTC))
+        store.settle_fetch(feed_id, url, outcome, datetime.now(UTC))
     except DatabaseError as error:
         _log.warning("a feed could not be stored", extra={"feed": feed_id, "error": str(error)})
         raise _database_error() from error

@@ -61,7 +61,7 @@ def hand_over_feeds(chosen: Sequence[tuple[DueFeed, float]], scan: Scan | None, 
 
 
 def _make_queued_work(one: DueFeed, seconds: float) -> QueuedWork:
-    work = scan_work(one.pk, one.url, is_private=one.is_private)
+    work = scan_work(one.pk, one.url)
     priority = JobPriority.FLAGGED if one.is_flagged else None
     return QueuedWork(work, seconds, priority, moves_up=one.is_flagged and one.was_in_hand)
 

@@ -71,7 +71,7 @@ def run_scan(now: datetime) -> int:
 
 def order_feeds(chosen: Sequence[DueFeed]) -> list[tuple[DueFeed, PlannedFetch]]:
     by_key = {one.key: one for one in chosen}
-    runs = simulation.replay_pool(due.expected_fetches(chosen), due.fetcher_limits(), FetchOrder.LONGEST_CHAIN).runs
+    runs = simulation.replay_pool(due.expected_fetches(chosen), due.fetcher_limits(), FetchOrder.DECISIVE_CHAIN).runs
     return [(by_key[run.fetch.key], run.fetch) for run in runs]
 
 

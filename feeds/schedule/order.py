@@ -1,13 +1,15 @@
 """The order in which feeds are fetched, and the lower bound of the time for all of them."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from heapq import heappop, heappush
-from math import fsum
+from math import fsum, inf
 from types import MappingProxyType
 from typing import TypeAlias
+
+from resources.fetch.frontier.jobs import ALIKE, FILL, PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,13 @@ DECISIVE_SHARE = 0.5
 class FetchOrder(Enum):
     """The order in which a pool takes fetches. In each, flagged ones come before the rest.
 
-    Scans go by the longest chain; the others are printed beside it.
+    Scans go by the decisive chain; the others are printed beside it.
     """
 
+    DECISIVE_CHAIN = "decisive chain first, else shortest"
+    """As in the frontier: the host that will be busy longest, if it may decide the end; else the shortest fetch."""
     LONGEST_CHAIN = "longest chain first"
-    """The host that will be busy longest, as in the frontier."""
+    """The host that will be busy longest."""
     SHORTEST = "shortest first"
     GIVEN = "as given"
 
@@ -145,7 +149,7 @@ def line_up_fetches(
         hosts[fetch.host].append(fetch)
     for line in hosts.values():
         line.sort(key=lambda fetch: (not fetch.is_flagged, 0.0 if order is FetchOrder.GIVEN else fetch.seconds))
-    if order is FetchOrder.LONGEST_CHAIN:
+    if order in (FetchOrder.DECISIVE_CHAIN, FetchOrder.LONGEST_CHAIN):
         decisive = DECISIVE_SHARE * lower_bound(given, limits).seconds
         for host, line in hosts.items():
             if chain_seconds([fetch.seconds for fetch in line], limits) >= decisive:
@@ -181,7 +185,7 @@ def _line_up_decisive(shortest_first: Sequence[PlannedFetch], limits: PoolLimits
     return [fetch for part in parts for fetch in sorted(part, key=lambda fetch: -fetch.seconds)]
 
 
-_HeapEntry: TypeAlias = tuple[bool, float, float, int, "HostLine"]
+_ReadyEntry: TypeAlias = tuple[bool, float, float, int, "HostLine"]
 
 
 @dataclass(slots=True, eq=False)
@@ -201,31 +205,63 @@ class ReadyHosts:
 
     order: FetchOrder
     limits: PoolLimits
-    _heap: list[_HeapEntry] = field(default_factory=list)
+    left_seconds: float = 0.0
+    """The seconds of all fetches that wait, also at hosts that are not ready."""
+    _line: list[_ReadyEntry] = field(default_factory=list)
+    _chains: list[_ReadyEntry] = field(default_factory=list)
+    """The same hosts, the longest chain first, where chains may decide."""
+    _entries: dict[int, tuple[_ReadyEntry, _ReadyEntry]] = field(default_factory=dict)
     _given: dict[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self._heap)
+        return bool(self._line)
 
     def expect(self, fetches: Sequence[PlannedFetch]) -> None:
         """Notes the given order of fetches about to be added."""
+        self.left_seconds += fsum(fetch.seconds for fetch in fetches)
         if self.order is FetchOrder.GIVEN:
             self._given.update((fetch.key, place) for place, fetch in enumerate(fetches))
 
-    def add(self, host: HostLine) -> None:
-        first = host.line[0]
-        heappush(self._heap, (not first.is_flagged, self._key(host), first.seconds, host.place, host))
+    def add(self, host: HostLine, now: float) -> None:
+        by_key, by_chain = _entry(host, self._key(host, now)), _entry(host, -self._chain_seconds(host))
+        self._entries[host.place] = by_key, by_chain
+        insort(self._line, by_key)
+        if self.order is FetchOrder.DECISIVE_CHAIN:
+            insort(self._chains, by_chain)
 
     def take(self) -> HostLine:
         """Takes the host that comes first. Only while there is one."""
-        return heappop(self._heap)[-1]
+        host = self._decisive_host() or self._line[0][-1]
+        for entries, entry in zip((self._line, self._chains), self._entries.pop(host.place), strict=True):
+            if entries:
+                del entries[bisect_left(entries, entry)]
+        self.left_seconds -= host.line[0].seconds
+        return host
 
-    def _key(self, host: HostLine) -> float:
+    def _decisive_host(self) -> HostLine | None:
+        """The host with the longest chain, if the rest only just fills the slots beside it and hosts like it."""
+        if not self._chains:
+            return None
+        is_unflagged, chain, *_, host = self._chains[0]
+        alike = bisect_right(self._chains, (is_unflagged, chain * ALIKE, inf))
+        return host if -chain * (FILL * self.limits.slots + alike) >= self.left_seconds else None
+
+    def _chain_seconds(self, host: HostLine) -> float:
+        """The time that the host will be busy, by the frontier's rule: it learns how many may be in flight."""
+        return host.seconds + len(host.line) * self.limits.gap_seconds
+
+    def _key(self, host: HostLine, now: float) -> float:
         match self.order:
+            case FetchOrder.DECISIVE_CHAIN:
+                return now + PATIENCE * host.seconds / len(host.line)
             case FetchOrder.LONGEST_CHAIN:
-                # By the frontier's rule: it learns how many may be in flight, and counts on one.
-                return -(host.seconds + len(host.line) * self.limits.gap_seconds)
+                return -self._chain_seconds(host)
             case FetchOrder.SHORTEST:
                 return host.line[0].seconds
             case FetchOrder.GIVEN:
                 return self._given[host.line[0].key]
+
+
+def _entry(host: HostLine, key: float) -> _ReadyEntry:
+    first = host.line[0]
+    return (not first.is_flagged, key, first.seconds, host.place, host)

@@ -92,7 +92,7 @@ class FetchPool:
         runs: list[FetchRun] = []
         while self._ready or self._resting or self._running:
             while self._resting and self._resting[0][0] <= self.now:
-                self._ready.add(heappop(self._resting)[-1])
+                self._ready.add(heappop(self._resting)[-1], self.now)
             while self._ready and self._has_room:
                 runs.append(self._begin(self._ready.take()))
             self._pass_time()
@@ -137,7 +137,7 @@ class FetchPool:
         if not host.line:
             return
         if host.ready_at <= self.now:
-            self._ready.add(host)
+            self._ready.add(host, self.now)
         else:
             heappush(self._resting, (host.ready_at, host.place, host))
 
@@ -165,6 +165,7 @@ class FeedPlan:
 
     replay: PoolReplay
     bound: TimeBound
+    longest_first: PoolReplay
     shortest_first: PoolReplay
     ordered_batches: PoolReplay
     batches: PoolReplay
@@ -181,8 +182,9 @@ def plan_fetches(
     real = took or {}
     as_taken = [replace(each, seconds=real.get(each.key, each.seconds)) for each in fetches]
     return FeedPlan(
-        replay=replay_pool(fetches, limits, FetchOrder.LONGEST_CHAIN, took),
+        replay=replay_pool(fetches, limits, FetchOrder.DECISIVE_CHAIN, took),
         bound=lower_bound(as_taken, limits),
+        longest_first=replay_pool(fetches, limits, FetchOrder.LONGEST_CHAIN, took),
         shortest_first=replay_pool(fetches, limits, FetchOrder.SHORTEST, took),
         ordered_batches=replay_batches(fetches, limits, is_ordered=True, took=took),
         batches=replay_batches(fetches, limits, is_ordered=False, took=took),

@@ -133,6 +133,10 @@ class AskHub:
     obeys_robots = False
     """The feed names the server for this purpose."""
 
+    def identify(self, *arguments: Argument) -> str:
+        """Returns the subscription: its request has a body of its own."""
+        return str(arguments[1])
+
     def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
         """Builds the request; nothing if it is no longer needed. Raises PreparationError."""
         try:

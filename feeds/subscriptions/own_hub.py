@@ -47,12 +47,8 @@ _log = logging.getLogger("tarry.feeds")
 
 
 def announcement_work(hub: str, path: str, row: str) -> Work:
-    """The work that tells the hub of one path. `row` is that of its subject.
-
-    The part after `#` is not sent: it makes each path a request of its own.
-    """
-    arguments = (f"{hub.partition('#')[0]}#{path}", path, row)
-    return Work(f"announcement:{path}", "announcement", LANE, LANE, TASK_NAME, arguments)
+    """The work that tells the hub of one path. `row` is that of its subject."""
+    return Work(f"announcement:{path}", "announcement", LANE, LANE, TASK_NAME, (hub, path, row))
 
 
 def _row_name(subject: Feed | Category) -> str:
@@ -191,6 +187,11 @@ class AnnounceChange:
 
     obeys_robots = False
     """This site has chosen the hub itself."""
+    sends_secrets = True
+
+    def identify(self, *arguments: Argument) -> str:
+        """Returns the path: its request has a body of its own."""
+        return str(arguments[1])
 
     def fetch(self, *arguments: Argument) -> FetchRequest:
         body = websub.write_publication_form(f"{page_entries.site_url()}{arguments[1]}")

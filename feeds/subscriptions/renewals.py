@@ -71,9 +71,8 @@ def hand_over_due_subscriptions(now: datetime) -> int:
 
 
 def subscription_work(row: Subscription) -> Work:
-    """The work of a subscription's request. The fragment of its URL is not sent: it makes each a request of its own."""
-    arguments = (f"{row.hub.url.partition('#')[0]}#{row.pk}", row.pk)
-    return Work(f"subscription:{row.pk}", "subscription", LANE, LANE, TASK_NAME, arguments)
+    """The work of a subscription's request."""
+    return Work(f"subscription:{row.pk}", "subscription", LANE, LANE, TASK_NAME, (row.hub.url, row.pk))
 
 
 def _let_expire(row: Subscription, now: datetime) -> None:

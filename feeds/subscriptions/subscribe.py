@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from .. import followers
 from ..models import Entry, Feed, Hub, Subscription
 from ..push import leases, offers, websub
 from ..push.leases import ENDED_STATES, RenewalRules, RequestRefused, SubscriptionState, SubscriptionStatus
@@ -60,8 +61,8 @@ def wanted_feeds(now: datetime) -> QuerySet[Feed]:
     since = now - timedelta(days=settings.FEEDS_PUSH_RECENT_DAYS)
     updated = Entry.objects.filter(feed=OuterRef("pk"), happened_at__gte=since)
     offering = Feed.objects.exclude(offer_digest="").filter(_is_fetched())
-    readable = offering.filter(user="", sealed_password="", sealed_headers="")
-    return readable.filter(Exists(updated), subscriber_count__gte=settings.FEEDS_PUSH_LEAST_SUBSCRIBERS)
+    readable = offering.filter(Exists(updated), user="", sealed_password="", sealed_headers="")
+    return followers.with_subscribers(readable).filter(subscribers__gte=settings.FEEDS_PUSH_LEAST_SUBSCRIBERS)
 
 
 def end_unwanted_subscriptions(now: datetime) -> None:

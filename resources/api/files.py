@@ -14,7 +14,7 @@ from pydantic import Field
 from retry import deferral
 
 from .. import problems
-from ..mirror import links, url_rules
+from ..mirror import hosts, links, url_rules
 from ..mirror.canonical.urls import candidate_digests, canonicalise_url, find_surest, strip_secrets
 from ..mirror.errors import StorageError, UrlError
 from ..mirror.ingest import url_outcome
@@ -69,6 +69,12 @@ class UrlDescribed(Schema):
     moved_to: str | None
     wanted_at: datetime
     due_at: datetime | None = Field(description="The time of its next fetch.")
+    retry_at: datetime | None = Field(
+        description="Of a failed URL: a report or request from then on has it tried again. Null: none does."
+    )
+    recheck_at: datetime | None = Field(
+        description="Of a stored URL whose host is checked for new content: a request from then on has it checked."
+    )
     fetched_at: datetime | None
     attempts: int
     failure: str | None
@@ -160,6 +166,9 @@ def describe_url(
         digest=row.blob_digest or None,
         address=_file_address(request, row.blob_digest) if is_served else None,
         moved_to=strip_secrets(row.moved_to) or None,
+        due_at=row.due_at if row.state == UrlState.WANTED else None,
+        retry_at=row.due_at if row.state == UrlState.FAILED else None,
+        recheck_at=row.due_at if row.state == UrlState.STORED and hosts.is_rechecked(row.host) else None,
         failure=row.failure or None,
         reason=url_outcome.describe_failure(row.failure, row.detail) or None,
     )

@@ -41,6 +41,9 @@ class LayerDescribed(Schema):
     segments: int
     segments_with_speeds: int
     measured_at: datetime | None
+    upstream_in_flight: int | None = Field(
+        description="Requests in flight at another server of tiles that is the operator's own; null for all others."
+    )
     tilejson: str
 
 

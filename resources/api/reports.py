@@ -13,7 +13,8 @@ from pydantic import Field
 from retry import deferral
 
 from .. import problems
-from ..mirror.models import Batch, BatchItem
+from ..mirror.ingest import wanted_urls
+from ..mirror.models import Batch, BatchItem, DedupeStep
 from ..mirror.reports import batches, report, webhooks
 from ..mirror.reports.batches import SentList
 from ..mirror.reports.report import DifferentReportError, ReportError, ReportResult, UnmadeReportError
@@ -43,6 +44,9 @@ class UrlReported(Schema):
     )
     digest: str | None = Field(description="Of the stored file: `/resources/<digest>`.")
     reason: str | None = Field(description="Why it was refused or has failed.")
+    retry_at: datetime | None = Field(
+        description="Of a failed URL: a report or request from then on has it tried again. Null: none does."
+    )
 
 
 class BatchReported(Schema):
@@ -65,6 +69,9 @@ class ItemDescribed(Schema):
     step: str | None = Field(description="The dedupe step that settled it; null while it is open.")
     digest: str | None
     reason: str | None
+    retry_at: datetime | None = Field(
+        description="Of a failed URL: a report or request from then on has it tried again. Null: none does."
+    )
 
 
 class BatchDescribed(Schema):
@@ -182,7 +189,13 @@ def _reported_json(reported: ReportResult) -> dict[str, Any]:
         "total": len(statuses),
         **{status: statuses.count(status) for status in ("known", "accepted", "failed", "refused")},
         "urls": [
-            {"url": one.url, "status": one.status, "digest": one.blob_digest or None, "reason": one.detail or None}
+            {
+                "url": one.url,
+                "status": one.status,
+                "digest": one.blob_digest or None,
+                "reason": one.detail or None,
+                "retry_at": one.retry_at.isoformat() if one.retry_at else None,
+            }
             for one in reported.decisions
         ],
     }
@@ -190,6 +203,8 @@ def _reported_json(reported: ReportResult) -> dict[str, Any]:
 
 def _describe_progress(batch: Batch, items: list[BatchItem], more: str | None) -> BatchDescribed:
     steps = batches.count_settled_items(batch.pk)
+    failed = {item.url_digest for item in items if item.step == DedupeStep.FAILED}
+    retry_times = wanted_urls.find_retry_times(failed)
     return bodies.describe(
         batch,
         BatchDescribed,
@@ -198,11 +213,12 @@ def _describe_progress(batch: Batch, items: list[BatchItem], more: str | None) -
         steps=steps,
         webhook=batch.webhook or None,
         webhook_stands=batches.describe_webhook(batch, datetime.now(UTC)) or None,
-        items=[_describe_item(item) for item in items],
+        items=[_describe_item(item, retry_times.get(item.url_digest)) for item in items],
         next=more,
     )
 
 
-def _describe_item(item: BatchItem) -> ItemDescribed:
+def _describe_item(item: BatchItem, retry_at: datetime | None) -> ItemDescribed:
     named = {"step": item.step or None, "digest": item.blob_digest or None, "reason": item.detail or None}
-    return bodies.describe(item, ItemDescribed, **named)
+    retried = {"retry_at": retry_at if item.step == DedupeStep.FAILED else None}
+    return bodies.describe(item, ItemDescribed, **named, **retried)

@@ -17,6 +17,7 @@ from .http.allowed_ips import ExemptNetwork
 from .http.messages import MalformedEgressError, MalformedExceptionError
 
 MAX_TIMINGS_DAYS = 36_500
+ROUNDING = 1e-9
 
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _CONTACT = re.compile(r"[!-'*-~]{0,200}", re.ASCII)
@@ -55,6 +56,10 @@ def _contradictory() -> Iterator[tuple[str, str]]:
         yield "E007", f"FETCH_TIMINGS_DAYS must not be above {MAX_TIMINGS_DAYS}."
     if settings.FETCH_SLOW_AFTER_SECONDS > settings.FETCH_DEADLINE_SECONDS:
         yield "E008", "FETCH_SLOW_AFTER_SECONDS must not be above FETCH_DEADLINE_SECONDS."
+    if settings.FETCH_IN_FLIGHT > settings.FETCH_MAX_IN_FLIGHT:
+        yield "E012", "FETCH_IN_FLIGHT must not be above FETCH_MAX_IN_FLIGHT."
+    if 0 < settings.FETCH_MAX_PER_SECOND * settings.FETCH_DELAY_SECONDS < 1 - ROUNDING:
+        yield "E013", "FETCH_DELAY_SECONDS must not be below the gap of FETCH_MAX_PER_SECOND."
 
 
 def _missing() -> Iterator[tuple[str, str]]:

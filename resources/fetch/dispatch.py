@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from retry import claim_state, claims, stores
@@ -20,7 +20,7 @@ from .frontier import queue
 from .frontier.jobs import BacklogFull, FetchJob, FetchLane, JobEnqueued, JobJoined, JobPriority, Waiter, job_key
 from .http import limit_scopes, url_syntax
 from .http.limit_scopes import url_scopes
-from .task import TaskCall
+from .task import TaskCall, identify_job
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -170,7 +170,7 @@ def read_lane_room(lane: str) -> int:
 def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
     """Enqueues the URL that is the first of the arguments, on behalf of the work. Raises QueueUnavailable.
 
-    All work for one URL shares one job. The same work published again, swept or promoted, changes its token
+    Works share a job as their task says. The same work published again, swept or promoted, changes its token
     and its place in line and adds nothing. A URL of a domain that rests for longer than clients
     wait is not taken.
     """
@@ -219,17 +219,19 @@ def _build_job_or_none(each: QueuedWork, token: int, *, refresh: bool) -> FetchJ
 def _build_job(
     call: TaskCall, lane: str, expected_seconds: float | None = None, priority: JobPriority | None = None
 ) -> FetchJob:
-    """Raises ValueError for a URL without host."""
-    url, mapping = str(call.arguments[0]), LANE_MAPPINGS[lane]
+    """Builds the job of the URL without its fragment, which says nothing of it. Raises ValueError without a host."""
+    url, mapping = url_syntax.cut_fragment(str(call.arguments[0])), LANE_MAPPINGS[lane]
+    call = replace(call, arguments=(url, *call.arguments[1:]))
+    task = fetch_conf.find_task(call.task)
     return FetchJob(
         url,
-        job_key(url),
+        job_key(call.task, identify_job(task, call.arguments), url),
         Waiter(call.work_key, call.payload, call.token),
         priority=mapping.priority if priority is None else priority,
         lane=mapping.lane,
         expected_seconds=expected_seconds,
         expires_at=url_syntax.find_url_expiry(url),
-        obeys_robots=fetch_conf.find_task(call.task).obeys_robots,
+        obeys_robots=task.obeys_robots,
         egress=_egress_name(url),
     )
 

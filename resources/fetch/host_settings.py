@@ -1,4 +1,4 @@
-"""The settings that admins make for domains and hosts: limits and header fields.
+"""The settings that admins and layers make for domains and hosts: limits and header fields.
 
 The rows in the database are the truth. The frontier obeys the copy of the limits in Redis: a change is one
 transaction, and if Redis does not take it, the row stays as it was. restore_limits() repairs limits that Redis has
@@ -11,19 +11,19 @@ fallback can still be opened; reseal_value() seals them with the first key.
 import logging
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Concat
 
 from retry import stores
 
@@ -33,7 +33,7 @@ from .frontier import queue
 from .frontier.jobs import DomainLimits, LimitsInForce
 from .http.limit_scopes import EGRESS_SEPARATOR, is_host_scope, strip_egress
 from .http.messages import FetchRequest, UnreadableSealError
-from .models import FetchDomain, FetchHeader
+from .models import FetchDomain, FetchHeader, FetchTiming
 
 SEAL_PURPOSE = b"tarry: headers of fetches"
 
@@ -80,17 +80,35 @@ FIELDS_OF_FETCHES = frozenset({"accept-encoding", "cookie", "range", *_CONDITION
 from a whole one; cookies would connect requests of different users.
 """
 
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+HARMLESS_FIELDS = frozenset({"accept", "accept-language", "referer", "user-agent"})
+"""Fields that hold no secrets. Every other field may be one."""
 
 _log = logging.getLogger("tarry.headers")
 
 
-def headers_for_host(host: str) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class HostHeader:
+    """A header field for one host: its value, and the requests that it goes with."""
+
+    name: str
+    value: str = field(repr=False)
+    over_http: bool = False
+    to_any_address: bool = False
+    """True: the URL need not be chosen by an admin."""
+
+    @classmethod
+    def of(cls, row: FetchHeader, value: str) -> Self:
+        if row.name.lower() in HARMLESS_FIELDS:
+            return cls(row.name, value, over_http=True, to_any_address=True)
+        return cls(row.name, value, row.over_http, row.to_any_address)
+
+
+def headers_for_host(host: str) -> tuple[HostHeader, ...]:
     """Returns the header fields for this host, as `url_scopes(url).host` names it. Runs in a thread.
 
     Raises DatabaseError only if they could never be read. A field without a readable value is left out.
     """
-    return headers_snapshot.get().get(host, NO_HEADERS)
+    return headers_snapshot.get().get(host, ())
 
 
 def find_header_problem(name: str, value: str) -> str:
@@ -127,8 +145,8 @@ def reseal_headers() -> None:
             FetchHeader.objects.filter(pk=header.pk, sealed=header.sealed).update(sealed=again)
 
 
-def _read_headers() -> dict[str, Mapping[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+def _read_headers() -> dict[str, tuple[HostHeader, ...]]:
+    found: dict[str, tuple[HostHeader, ...]] = {}
     missing = set()
     with usable_connections():
         headers = list(FetchHeader.objects.all())
@@ -137,12 +155,13 @@ def _read_headers() -> dict[str, Mapping[str, str]]:
         if value is None:
             missing.add(str(header))
         else:
-            found.setdefault(header.host, {})[header.name] = value
+            found[header.host] = (*found.get(header.host, ()), HostHeader.of(header, value))
     _log_missing(missing)
-    return {host: MappingProxyType(fields) for host, fields in found.items()}
+    return found
 
 
 _logged_missing: set[str] = set()
+_logged_withheld: set[str] = set()
 
 
 def _log_missing(missing: set[str]) -> None:
@@ -153,7 +172,14 @@ def _log_missing(missing: set[str]) -> None:
     _logged_missing.update(missing)
 
 
-headers_snapshot: Snapshot[dict[str, Mapping[str, str]]] = Snapshot(
+def log_withheld(host: str, names: Iterable[str]) -> None:
+    """Logs fields that a request over http goes without, each once: before an upgrade, they may have been sent."""
+    for name in sorted({f"{name} for {host}" for name in names} - _logged_withheld):
+        _log.warning("a header is not sent over http: that can be ticked in the admin", extra={"header": name})
+        _logged_withheld.add(name)
+
+
+headers_snapshot: Snapshot[dict[str, tuple[HostHeader, ...]]] = Snapshot(
     "the headers of hosts", _read_headers, lambda: HEADERS_SNAPSHOT_SECONDS
 )
 
@@ -168,14 +194,22 @@ _SETS_SOMETHING = (
     Q(paused=True)
     | Q(delay_seconds__isnull=False)
     | Q(in_flight__isnull=False)
+    | Q(own_in_flight__isnull=False)
     | Q(bytes_per_second__isnull=False)
     | ~Q(counted_by="")
 )
 
 
 def limits_of_row(domain: FetchDomain) -> LimitsInForce:
-    """Returns the limits of the row. The row of an egress without limits has those of the domain's own row."""
-    limits = DomainLimits(domain.delay_seconds, domain.in_flight, domain.bytes_per_second, domain.paused)
+    """Returns the limits of the row. The row of an egress without limits has those of the domain's own row.
+
+    At an own server no gap is kept. What an admin has set for the domain wins, each limit by itself.
+    """
+    delay_seconds, in_flight = domain.delay_seconds, domain.in_flight
+    if domain.own_in_flight is not None:
+        delay_seconds = 0.0 if delay_seconds is None else delay_seconds
+        in_flight = domain.own_in_flight if in_flight is None else in_flight
+    limits = DomainLimits(delay_seconds, in_flight, domain.bytes_per_second, domain.paused)
     if limits == NO_LIMITS.limits and strip_egress(domain.scope) != domain.scope:
         above = FetchDomain.objects.filter(scope=strip_egress(domain.scope)).first()
         return LimitsInForce(limits_of_row(above).limits, "") if above else NO_LIMITS
@@ -217,12 +251,35 @@ def change_domain(scope: str, **fields: Any) -> None:
         put_in_force(scope, limits_of_row(row))
 
 
+def set_own_servers(find: Callable[[], Mapping[str, int]]) -> None:
+    """Makes the found domains own servers, each with its most requests in flight, and no others.
+
+    Raises StoreUnavailable, with the rest as it was.
+    """
+    known = dict(FetchDomain.objects.filter(own_in_flight__isnull=False).values_list("scope", "own_in_flight"))
+    in_flight = find()  # after the rows: a server that was added meanwhile is not withdrawn
+    for scope in sorted({*in_flight, *known}):
+        if in_flight.get(scope) != known.get(scope):
+            change_domain(scope, own_in_flight=in_flight.get(scope))
+
+
 def delete_domain(domain: FetchDomain) -> None:
     """Withdraws its limits and deletes the row. Raises StoreUnavailable, with the row still there."""
     scope = domain.scope
     with transaction.atomic():
         domain.delete()
         put_in_force(scope, NO_LIMITS)
+
+
+def find_unused_domains(before: datetime) -> QuerySet[FetchDomain]:
+    """Finds the domains that are older, have no timing, under any egress, and nothing that an admin has set.
+
+    Learnt values are the frontier's, and stay there.
+    """
+    vias = ["", *(f"{EGRESS_SEPARATOR}{egress.name}" for egress in queue.configured_egresses())]
+    timings = [FetchTiming.objects.filter(scope=Concat(OuterRef("scope"), Value(via))) for via in vias]
+    rows = FetchDomain.objects.filter(~_SETS_SOMETHING, note="", updated_at__lt=before)
+    return rows.filter(*(~Exists(some) for some in timings))
 
 
 def mark_doubtful(scopes: Iterable[str], now: datetime) -> None:

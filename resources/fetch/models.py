@@ -16,8 +16,8 @@ MAX_BYTES_PER_SECOND = 10**12
 class FetchTiming(models.Model):
     """The timing of one request. TimingRecorder writes them in batches; schedules and charts use them.
 
-    `started_at` is when it began, `head_seconds` the time to the last answer's head. The address itself,
-    which may hold a signature, is not kept.
+    `started_at` is when it began, `head_seconds` the time to the last answer's head, `scan` the number of the scan that
+    handed it over. The address itself, which may hold a signature, is not kept.
     """
 
     class Kind(models.TextChoices):
@@ -46,6 +46,7 @@ class FetchTiming(models.Model):
     outcome = models.CharField(max_length=20, choices=OUTCOMES)
     status = models.PositiveSmallIntegerField(null=True)
     egress = models.CharField(max_length=100, blank=True)
+    scan = models.BigIntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ("-started_at",)
@@ -56,6 +57,7 @@ class FetchTiming(models.Model):
             models.Index(fields=("scope", "started_at", "outcome"), name="timings_of_a_scope"),
             models.Index(fields=("url_digest", "started_at"), name="timings_of_an_address"),
             models.Index(fields=("started_at",), name="timings_by_time"),
+            models.Index(fields=("scan",), condition=models.Q(scan__isnull=False), name="timings_of_a_scan"),
         )
 
     def __str__(self) -> str:
@@ -63,7 +65,7 @@ class FetchTiming(models.Model):
 
 
 class FetchDomain(models.Model):
-    """A domain that was fetched from, or that an admin has set something for. None is as learnt.
+    """A domain that was fetched from, or that an admin or a layer has set something for. None is as learnt.
 
     Its limits are in force once host_settings has put them into the frontier: saving alone does not.
     """
@@ -89,6 +91,13 @@ class FetchDomain(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_IN_FLIGHT)],
         help_text="Empty: as it is learnt.",
+    )
+    own_in_flight = models.PositiveSmallIntegerField(
+        "requests in flight at an own server",
+        null=True,
+        editable=False,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_IN_FLIGHT)],
+        help_text="What layers say of their own server: so many, without a gap.",
     )
     bytes_per_second = models.PositiveBigIntegerField(
         "bytes per second, on average",
@@ -116,7 +125,10 @@ class FetchDomain(models.Model):
 
 
 class FetchHeader(models.Model):
-    """A header field that is sent to one host. Its value is sealed, or is in a variable of the environment."""
+    """A header field that is sent to one host. Its value is sealed, or is in a variable of the environment.
+
+    `over_http` and `to_any_address` are for fields that may be secrets: all but host_settings.HARMLESS_FIELDS.
+    """
 
     host = models.CharField(
         max_length=MAX_SCOPE_CHARACTERS, help_text="Exactly this host, as tiles.example.org or tiles.example.org:8080."
@@ -131,6 +143,18 @@ class FetchHeader(models.Model):
             RegexValidator(rf"\A{HEADER_VARIABLE_PREFIX}[A-Z0-9_]+\Z", f"{HEADER_VARIABLE_PREFIX} and A-Z, 0-9 or _.")
         ],
         help_text=f"Holds the value, instead of the database. Its name begins with {HEADER_VARIABLE_PREFIX}.",
+    )
+    over_http = models.BooleanField(
+        "also over http",
+        default=False,
+        help_text="Without it, a field that may be a secret is sent over https alone. Over http, anybody on the way "
+        "could read it.",
+    )
+    to_any_address = models.BooleanField(
+        "also to addresses that others choose",
+        default=False,
+        help_text="Without it, a field that may be a secret is sent for feeds and layers alone. With it also for "
+        "mirrored files, webhooks, and hubs that feeds name: whoever may mirror could read all that it opens.",
     )
     updated_at = models.DateTimeField(auto_now=True)
 

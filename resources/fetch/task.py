@@ -1,7 +1,7 @@
 """The fetch task: the protocol of a task whose work is one fetch, and a call of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
@@ -19,15 +19,20 @@ class FetchTask(Protocol):
 
     Both methods run in a thread: they may read stores and the database, and compute, but not use the network.
     The methods of a task with `at_once = True` run in the event loop where they can: see `is_at_once`.
-    A task with `settles_waits = True` receives more failures: see `settles_waits`.
-    Both methods may raise retry.errors.PreparationError. The first of the arguments is the URL.
+    A task with `settles_waits = True` receives more failures: see `settles_waits`. Both methods of one with
+    `is_fenced = True` receive the claim's token: see `fence_of`.
+    Both methods may raise retry.errors.PreparationError. The first of the arguments is the URL, without a fragment.
+
+    Works of one task with one URL share a job, so one request, that of the first; works of two tasks never do.
+    A task with `identify` shares less: see `identify_job`. One with `sends_secrets = True` sends more: see
+    `sends_secrets`.
     """
 
     obeys_robots: bool
     """True if the origin's robots.txt has a say in the gap between requests; False for URLs of an admin's settings."""
 
     def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
-        """Returns the request. Its validators are sent only if no other work waits for the same URL.
+        """Returns the request. Its validators are sent only if no other work waits for the same job.
 
         Or returns the contents, if they exist by now: then no request is sent for this work.
         """
@@ -57,11 +62,37 @@ def settles_waits(task: FetchTask) -> bool:
     return getattr(task, "settles_waits", False) is True
 
 
+def identify_job(task: FetchTask, arguments: Sequence[Argument]) -> str:
+    """Returns the part of a job's key that tells works of the task and one URL apart; empty if they share a request.
+
+    A task has a method `identify(*arguments)` if its requests for one URL differ, or if the answer to one is not for
+    the others: by a secret, a body, a reader.
+    """
+    identify = getattr(task, "identify", None)
+    return "" if identify is None else str(identify(*arguments))
+
+
+def sends_secrets(task: FetchTask) -> bool:
+    """Tells whether the task declares that an admin chooses its URLs: then the secrets of hosts go with its requests.
+
+    If users or other servers choose them, they could have the secrets act for them, or read the answers.
+    """
+    return getattr(task, "sends_secrets", False) is True
+
+
+def fence_of(task: FetchTask, call: "TaskCall") -> dict[str, int]:
+    """Returns the keyword `token` for the methods of a task that fences its rows, else nothing.
+
+    A process that was frozen may write long after a later claim: such a task writes no row with a higher token.
+    """
+    return {"token": call.token} if getattr(task, "is_fenced", False) is True else {}
+
+
 @runtime_checkable
 class SparingFetchTask(FetchTask, Protocol):
     """A task that can do without some bodies, or without some requests that redirects lead to.
 
-    It is called if no other work waits for the same URL, in a thread unless stated otherwise, and may raise anything:
+    It is called if no other work waits for the same job, in a thread unless stated otherwise, and may raise anything:
     then nothing is spared.
     """
 

@@ -37,7 +37,7 @@ _OUTCOME_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class FetchRecord:
-    """One request: its start, purpose, durations and outcome.
+    """One request: its start, purpose, durations and outcome. `scan` is the number of the scan that handed it over.
 
     `outcome` is fetched, not modified, dropped, or the value of a Failure; `head_seconds` the time to the
     last answer's head, None without one. Texts are as short as the database keeps them.
@@ -55,6 +55,7 @@ class FetchRecord:
     outcome: str
     status: int | None
     egress: str = ""
+    scan: int | None = None
 
     @classmethod
     def of(cls, fetch: FetchRequest, outcome: Outcome, *, scope: str, lane: str, egress: str = "") -> Self:
@@ -73,6 +74,7 @@ class FetchRecord:
             outcome=outcome.failure.value if isinstance(outcome, FetchFailed) else _OUTCOME_WORDS[type(outcome)],
             status=outcome.status if isinstance(outcome, FetchFailed) else outcome.head.status,
             egress=_storable_text(egress, MAX_EGRESS_CHARACTERS),
+            scan=fetch.scan,
         )
 
 

@@ -5,7 +5,7 @@ Looks up no row. A file requested by digest is offered to nginx, which then serv
 all content; nginx reads large ones by itself (X-Accel-Redirect). Without nginx, which sets `X-Front`, Django
 streams them and answers range requests (RFC 9110, 14): one range of bytes; a request for more gets all bytes.
 
-Clients get errors for URLs that have failed for good, and wait for those that are tried again.
+Clients get errors for URLs that have failed, until their pause is over, and wait for those that are fetched.
 """
 
 import logging
@@ -32,26 +32,28 @@ from .lookup import UrlStatus
 from .models import Blob, UrlState
 from .storage import blobs, uploads
 from .storage.takedown import TAKEN_DOWN_FAILURE as TAKEN_DOWN
-from .storage.uploads import InStorage, MissingBytes, OnOtherMachine, OnThisMachine, locate_blob
+from .storage.uploads import BlobLocation, InStorage, MissingBytes, OnOtherMachine, OnThisMachine, locate_blob
 
-FAILED_RETRY_SECONDS = 3600
-"""Retry-After of failures that hardly change by themselves."""
 GONE_DETAIL = "This file was taken down."
 
 _NOT_THERE_STATUSES = frozenset({404, 410})
 
 
-def failure_response(known: UrlStatus) -> HttpResponse | None:
-    """Returns 404, 410, 502 or 504; None for a URL that is wanted or stored."""
+def failure_response(known: UrlStatus, now: datetime) -> HttpResponse | None:
+    """Returns 404, 410, 502 or 504; None for a URL that is wanted or stored.
+
+    Retry-After says from when on a request has it tried again. Without the field, none does.
+    """
     if known.state is not UrlState.FAILED:
         return None
     if known.failure == TAKEN_DOWN:
         return gone_response()
     detail = url_outcome.PUBLIC_REASONS.get(known.failure, f"The origin: {known.detail.rstrip('.')}.")
+    wait_seconds = None if known.due_at is None else max(1.0, (known.due_at - now).total_seconds())
     if known.status in _NOT_THERE_STATUSES or known.failure == Failure.EXPIRED.value:
-        return responses.problem_response(404, detail, wait_seconds=FAILED_RETRY_SECONDS, keep_seconds=1)
+        return responses.problem_response(404, detail, wait_seconds=wait_seconds, keep_seconds=1)
     status = 504 if known.failure == Failure.TOO_SLOW.value else 502
-    return responses.problem_response(status, detail, wait_seconds=FAILED_RETRY_SECONDS)
+    return responses.problem_response(status, detail, wait_seconds=wait_seconds)
 
 
 def gone_response() -> HttpResponse:
@@ -122,11 +124,22 @@ def deliver_blob(request: HttpRequest, blob: Blob, caching: CachePolicy) -> Http
         return gone_response()
     place = locate_blob(blob)
     modified = place.modified if isinstance(place, OnThisMachine) else blob.stored_at
-    known = delivery_fields(blob.media_type, blob.digest, modified, caching, retry_conf().HOT_SECONDS)
+    dated = modified if caching.is_dated else None
+    fields = delivery_fields(blob.media_type, blob.digest, dated, caching, retry_conf().HOT_SECONDS)
     if isinstance(place, OnThisMachine) and caching.is_for_good and _is_behind_nginx(request):
         blobs.offer_link(blob, place.path)
-    if other := _conditional_answer(request, modified, known):
-        return other
+    probe = HttpResponse(headers=fields)
+    size_bytes = blob.size if _is_sent_by_main(place, blob) else 0  # nginx compresses only that
+    seconds = int(dated.timestamp()) if dated else None
+    answer = responses.conditional_response(request, probe, seconds, size_bytes=size_bytes)
+    if answer is not probe:
+        return _complete_answer(answer)
+    return _send_bytes(request, blob, place, caching, dict(probe.items()))
+
+
+def _send_bytes(
+    request: HttpRequest, blob: Blob, place: BlobLocation, caching: CachePolicy, known: Mapping[str, str]
+) -> HttpResponseBase:
     match place:
         case OnThisMachine(path) if _is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES:
             return _hand_to_nginx(f"{FILES_LOCATION}{blob.digest[:2]}/{blob.digest[2:4]}/{blob.digest}", known)
@@ -146,14 +159,19 @@ def _is_behind_nginx(request: HttpRequest) -> bool:
     return "X-Front" in request.headers
 
 
-def _conditional_answer(request: HttpRequest, modified: datetime, known: Mapping[str, str]) -> HttpResponse | None:
-    """Returns 304 or 412 by the client's validators; None to send the bytes."""
-    probe = HttpResponse(headers=known)
-    answer = responses.conditional_response(request, probe, int(modified.timestamp()))
-    if answer is probe:
-        return None
-    for name in SAFE_HEADERS if answer.status_code == 304 else ():
-        answer[name] = known[name]
+def _is_sent_by_main(place: BlobLocation, blob: Blob) -> bool:
+    """True if main itself sends the bytes to nginx, which else takes them from their place."""
+    match place:
+        case OnThisMachine():
+            return blob.size <= settings.MIRROR_HOT_BYTES
+        case _:
+            return not blobs.has_links()
+
+
+def _complete_answer(answer: HttpResponse) -> HttpResponse:
+    """The 304 with all fields of the file, or the 412 as it is."""
+    for name, value in SAFE_HEADERS.items() if answer.status_code == 304 else ():
+        answer[name] = value
     return answer
 
 

@@ -114,10 +114,11 @@ class CachePolicy:
     """The time for which the client may keep an answer. Shared caches always ask again within the hot window.
 
     So a file that is taken down, or changed, is gone from them within HOT_SECONDS, unless main is away. Clients keep
-    their copies.
+    their copies. An answer without a date is compared by its ETag alone.
     """
 
     is_for_good: bool
+    is_dated: bool = True
 
     def control(self, hot_seconds: float) -> str:
         window = headers.hot_window_seconds(hot_seconds)
@@ -127,10 +128,12 @@ class CachePolicy:
 
 
 BY_DIGEST, BY_URL = CachePolicy(is_for_good=True), CachePolicy(is_for_good=False)
+BY_CHANGING_URL = CachePolicy(is_for_good=False, is_dated=False)
+"""For URLs that are checked for new content: that may have been stored, from another URL, before the present one."""
 
 
 def delivery_fields(
-    media_type: str, digest: str, modified: datetime, caching: CachePolicy, hot_seconds: float
+    media_type: str, digest: str, modified: datetime | None, caching: CachePolicy, hot_seconds: float
 ) -> Mapping[str, str]:
     """Returns the fields of 200, 206 and 304, but for Content-Length. None of them comes from the origin.
 
@@ -138,11 +141,12 @@ def delivery_fields(
     sends the same by itself (project/nginx_config.py).
     """
     location = {} if caching.is_for_good else {"Content-Location": f"{ADDRESS_PREFIX}{digest}"}
+    date = {"Last-Modified": headers.http_date(modified)} if modified else {}
     return {
         **delivery_headers(media_type, digest),
         **location,
         "ETag": f'"{digest}"',
-        "Last-Modified": headers.http_date(modified),
+        **date,
         "Cache-Control": caching.control(hot_seconds),
         "Cache-Status": "Tarry; hit; detail=stored",
         "Accept-Ranges": "bytes",

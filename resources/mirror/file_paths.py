@@ -6,11 +6,12 @@ Reads the address of a mirrored file for the counts of traffic, too. Knows no fi
 import binascii
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from urllib.parse import parse_qs
 
 from ..fetch.http.url_syntax import MAX_URL_BYTES
 from ..traffic.asked import Asked
 from .errors import MirrorAddressError, ThumbnailError
-from .media.thumbnails import MAX_ADDRESS_SIDE, Thumbnail
+from .media.thumbnails import MAX_ADDRESS_SIDE, THUMBNAIL_KIND, Thumbnail
 
 ADDRESS_PREFIX = "/resources/"
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{64}")
@@ -35,12 +36,13 @@ def decode_url(encoded: str) -> str:
 
 
 def classify_address(address: str) -> Asked | None:
-    """Returns the blob, thumbnail or signed URL of an address; None for any other address."""
-    match address.removeprefix(ADDRESS_PREFIX).split("/"):
+    """Returns the blob, thumbnail or signed URL of an address, arguments included; None for any other address."""
+    path, _, arguments = address.partition("?")
+    match path.removeprefix(ADDRESS_PREFIX).split("/"):
         case [digest] if DIGEST_PATTERN.fullmatch(digest):
             return Asked("blob", noted=digest)
         case [digest, name] if DIGEST_PATTERN.fullmatch(digest):
-            return Asked("thumbnail", content_key=_thumbnail_key(digest, name), noted=digest)
+            return Asked(THUMBNAIL_KIND, content_key=_thumbnail_key(digest, name, arguments), noted=digest)
         case [_, encoded]:
             try:
                 return Asked("resource", noted=decode_url(encoded))
@@ -50,9 +52,9 @@ def classify_address(address: str) -> Asked | None:
             return None
 
 
-def _thumbnail_key(digest: str, name: str) -> str:
-    """Returns the thumbnail's content key; empty for none. Its fit is the default: the log leaves arguments out."""
+def _thumbnail_key(digest: str, name: str, arguments: str) -> str:
+    """Returns the thumbnail's content key; empty for none."""
     try:
-        return Thumbnail.read(digest, name, {}, MAX_ADDRESS_SIDE).content_key
+        return Thumbnail.read(digest, name, parse_qs(arguments, keep_blank_values=True), MAX_ADDRESS_SIDE).content_key
     except ThumbnailError:
         return ""

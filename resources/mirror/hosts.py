@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from .. import database
 from ..fetch.frontier import queue
@@ -113,6 +113,7 @@ def record_evidence(learnt: Mapping[str, HostEvidence], now: datetime) -> None:
             confirmed=F("confirmed") + one.confirmed,
             confirmed_opaque=F("confirmed_opaque") + one.confirmed_opaque,
             lies=F("lies") + one.lies,
+            learnt_at=now,
             **({"lied_at": now} if one.lies else {}),
         )
         if one.lies:
@@ -123,6 +124,17 @@ def record_refused_heads(host: str) -> None:
     """Records that the host does not answer HEAD as it answers GET. Raises DatabaseError."""
     MirroredHost.objects.bulk_create([MirroredHost(host=host)], ignore_conflicts=True)
     MirroredHost.objects.filter(pk=host, heads_refused=False).update(heads_refused=True)
+
+
+def find_unused_hosts(before: datetime) -> QuerySet[MirroredHost]:
+    """Finds the hosts without evidence since then, and without an admin's choice or note.
+
+    A host with validators, or with URLs that it vouched for, stays: its wrong validators would be believed again.
+    """
+    validators = Validator.objects.filter(host=OuterRef("pk"))
+    vouched_for = Resource.objects.filter(vouched_by=OuterRef("pk"))
+    unused = MirroredHost.objects.filter(blocked=False, recheck=None, note="", learnt_at__lt=before)
+    return unused.exclude(Exists(validators) | Exists(vouched_for))
 
 
 def distrust_host(host: str, now: datetime, seconds: float) -> int:
@@ -227,16 +239,31 @@ BLOCKED_FAILURE = "blocked"
 BLOCKED_DETAIL = "The host is blocked by an admin."
 
 
-_blocked_hosts = FactMemory[frozenset[str]]()
+@dataclass(frozen=True, slots=True)
+class HostChoices:
+    """The choices of admins: blocked hosts, and hosts whose stored files are checked for new content, or are not."""
+
+    blocked: frozenset[str]
+    recheck: Mapping[str, bool]
+
+
+_choices = FactMemory[HostChoices]()
+
+
+def _recall_choices() -> HostChoices:
+    return _choices.recall("all", _read_choices, settings.MIRROR_KNOWN_SECONDS)
+
+
+def _read_choices(_: str) -> HostChoices:
+    chosen = MirroredHost.objects.filter(Q(blocked=True) | Q(recheck__isnull=False)).order_by()
+    rows = list(chosen.values_list("host", "blocked", "recheck"))
+    blocked = frozenset(host for host, is_blocked, _ in rows if is_blocked)
+    return HostChoices(blocked, {host: recheck for host, _, recheck in rows if recheck is not None})
 
 
 def find_blocked_hosts() -> frozenset[str]:
     """Returns all blocked hosts, at most MIRROR_KNOWN_SECONDS old. Raises DatabaseError."""
-    return _blocked_hosts.recall("all", _read_blocked_hosts, settings.MIRROR_KNOWN_SECONDS)
-
-
-def _read_blocked_hosts(_: str) -> frozenset[str]:
-    return frozenset(MirroredHost.objects.filter(blocked=True).values_list("host", flat=True))
+    return _recall_choices().blocked
 
 
 def is_host_blocked(host: str, blocked: frozenset[str] | None = None) -> bool:
@@ -244,14 +271,30 @@ def is_host_blocked(host: str, blocked: frozenset[str] | None = None) -> bool:
     blocked = find_blocked_hosts() if blocked is None else blocked
     if not blocked:
         return False
+    return any(name in blocked for name in _hosts_above(host))
+
+
+def is_rechecked(host: str) -> bool:
+    """Tells whether stored files of the host are checked for new content. Raises DatabaseError.
+
+    The choice of an admin for the host, or else for the nearest host above it, goes before MIRROR_RECHECK. Nothing is
+    requested of blocked hosts.
+    """
+    choices = _recall_choices().recheck
+    chosen = next((choices[name] for name in _hosts_above(host) if name in choices), settings.MIRROR_RECHECK)
+    return bool(chosen) and not is_host_blocked(host)
+
+
+def _hosts_above(host: str) -> Iterator[str]:
+    """Yields the host, and those above it."""
     labels = host.split(".")
-    return any(".".join(labels[start:]) in blocked for start in range(len(labels)))
+    return (".".join(labels[start:]) for start in range(len(labels)))
 
 
 def block_host(host: str, *, now: datetime) -> int:
     """Blocks the host, and fails the waiting URLs there and below; returns their number. Raises DatabaseError."""
     MirroredHost.objects.update_or_create(host=host, defaults={"blocked": True})
-    forget_blocked_hosts()
+    forget_host_choices()
     return fail_waiting_urls(host, now=now)
 
 
@@ -261,7 +304,7 @@ def unblock_host(host: str) -> int:
     Also forgets URLs elsewhere that redirected to any blocked host: they fail again if it is still blocked.
     """
     MirroredHost.objects.filter(host=host).update(blocked=False)
-    forget_blocked_hosts()
+    forget_host_choices()
     blocked = find_blocked_hosts()
     failed = Resource.objects.filter(state=UrlState.FAILED, failure=BLOCKED_FAILURE).order_by()
     free = [one for one in failed.values_list("host", flat=True).distinct() if not is_host_blocked(one, blocked)]
@@ -276,9 +319,9 @@ def fail_waiting_urls(host: str, *, now: datetime) -> int:
     return sum(_fail_urls(some, now) for one in below for some in database.key_portions(waiting.filter(host=one)))
 
 
-def forget_blocked_hosts() -> None:
-    """Makes this process read the blocked hosts again."""
-    _blocked_hosts.clear()
+def forget_host_choices() -> None:
+    """Makes this process read the choices of admins again."""
+    _choices.clear()
 
 
 def _fail_urls(digests: Sequence[str], now: datetime) -> int:
@@ -288,7 +331,7 @@ def _fail_urls(digests: Sequence[str], now: datetime) -> int:
         wanted, state=UrlState.FAILED, failure=BLOCKED_FAILURE, detail=BLOCKED_DETAIL, due_at=None, fetched_at=now
     )
     lookup.forget_statuses(digests)
-    lookup.resume_continuations(digests)
+    lookup.resume_batches(digests)
     return len(digests)
 
 

@@ -1,31 +1,32 @@
-"""Looks up URLs by digest, in Redis or in rows, and keeps the continuations of URLs in flight.
+"""Looks up URLs by digest, in Redis or in rows, and names the batches that go on when a URL has ended.
 
 A look-up of the status costs one trip to Redis for a whole list, and one query for the rest.
 
-Continuations name the work to resume when a URL settles. They stand in `state` beside its in-flight mark. The rows
-of batches are the truth: a later look at the rows finds anything lost here. So their functions never raise; errors
-are logged.
+The open items of a batch say which URLs it waits for: strangers report any number of URLs, so `state` has no key for
+each.
 """
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Self
+from uuid import UUID
 
 from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db.models import QuerySet
 from redis.exceptions import RedisError
 
-from retry import scripts, stores
-from retry.errors import StoreUnavailable
-from retry.scripts import ScriptCall
+from retry import stores
 
 from .. import database
 from ..caches import CacheFormat, cached_batch
-from .models import Resource, UrlState
+from .models import BatchItem, Resource, UrlState
 
-STATUS_SECONDS = CONTINUATION_SECONDS = 86_400
+STATUS_SECONDS = 86_400
 """Writes keep the cached status correct; this bounds the errors after an outage of Redis during a write."""
 WANTED_STATUS_SECONDS = 60
 """The same for a status that is about to change."""
@@ -39,22 +40,28 @@ _LETTER_STATES = {letter: state for state, letter in _STATE_LETTERS.items()}
 
 @dataclass(frozen=True, slots=True)
 class UrlStatus:
-    """The status of a URL. `failure` and `detail` say why there is no content; `status` is the origin's answer."""
+    """The status of a URL. `failure` and `detail` say why there is no content; `status` is the origin's answer.
+
+    `due_at` is the row's, so that no cached status outlives that moment unnoticed.
+    """
 
     state: UrlState
     blob_digest: str = ""
     failure: str = ""
     detail: str = ""
     status: int | None = None
+    due_at: datetime | None = None
 
     @classmethod
     def of(cls, row: Resource) -> Self:
-        return cls(UrlState(row.state), row.blob_digest, row.failure, row.detail[:MAX_DETAIL_CHARACTERS], row.status)
+        detail = row.detail[:MAX_DETAIL_CHARACTERS]
+        return cls(UrlState(row.state), row.blob_digest, row.failure, detail, row.status, row.due_at)
 
     def write(self) -> bytes:
         if self.state is UrlState.STORED:  # as most are
-            return b"s" + self.blob_digest.encode()
-        parts = (self.blob_digest, self.failure, "" if self.status is None else str(self.status), self.detail)
+            return f"s{self.blob_digest}\n{_write_moment(self.due_at)}".rstrip().encode()
+        status = "" if self.status is None else str(self.status)
+        parts = (self.blob_digest, self.failure, status, _write_moment(self.due_at), self.detail)
         return (_STATE_LETTERS[self.state] + "\n".join(parts)).encode()
 
     @classmethod
@@ -63,11 +70,21 @@ class UrlStatus:
         text = packed.decode()
         state = _LETTER_STATES.get(text[:1])
         if state is UrlState.STORED:
-            return cls(state, text[1:])
-        blob_digest, failure, status, detail = text[1:].split("\n", 3)
+            blob_digest, _, due = text[1:].partition("\n")
+            return cls(state, blob_digest, due_at=_read_moment(due))
+        blob_digest, failure, status, due, detail = text[1:].split("\n", 4)
         if state is None:
             raise ValueError("no state")
-        return cls(state, blob_digest, failure, detail, int(status) if status else None)
+        return cls(state, blob_digest, failure, detail, int(status) if status else None, _read_moment(due))
+
+
+def _write_moment(at: datetime | None) -> str:
+    """Writes a moment in whole Unix seconds, never an earlier one."""
+    return "" if at is None else str(math.ceil(at.timestamp()))
+
+
+def _read_moment(text: str) -> datetime | None:
+    return datetime.fromtimestamp(int(text), UTC) if text else None
 
 
 @cached_batch(
@@ -77,17 +94,18 @@ class UrlStatus:
         read=UrlStatus.read,
         seconds=lambda seen: WANTED_STATUS_SECONDS if seen.state is UrlState.WANTED else STATUS_SECONDS,
         memory_seconds=lambda: settings.MIRROR_KNOWN_SECONDS,
+        provisional=_STATE_LETTERS[UrlState.WANTED].encode(),
     ),
     lambda: str(settings.SEEN_URL),
     at_once=MAX_QUERY_ROWS,
 )
 def look_up_urls(url_digests: Sequence[str]) -> Mapping[str, UrlStatus]:
     """Returns the status of these URLs by digest, without unknown ones. Raises DatabaseError."""
-    fields = ("state", "blob_digest", "failure", "detail", "status")
+    fields = ("state", "blob_digest", "failure", "detail", "status", "due_at")
     rows = Resource.objects.filter(pk__in=url_digests).values_list("pk", *fields)
     return {
-        digest: UrlStatus(UrlState(state), blob_digest, failure, detail[:MAX_DETAIL_CHARACTERS], status)
-        for digest, state, blob_digest, failure, detail, status in rows
+        digest: UrlStatus(UrlState(state), blob_digest, failure, detail[:MAX_DETAIL_CHARACTERS], status, due_at)
+        for digest, state, blob_digest, failure, detail, status, due_at in rows
     }
 
 
@@ -105,37 +123,36 @@ def forget_around_change(url_digests: Sequence[str]) -> Iterator[None]:
     forget_statuses(url_digests)
 
 
-RESUMED_NAMES_KEY = "mirror:unsettled"
-"""The Redis set of names to resume. Workers take them every two seconds: fetchers hand nothing to Celery."""
-URLS_PER_CALL = 500
-"""In one call of the script."""
+UNSETTLED_BATCHES_KEY = "mirror:unsettled"
+"""The Redis set of batches to settle, by name. Workers take them every two seconds: fetchers hand nothing to Celery."""
+MAX_UNSETTLED_BATCHES = 10_000
+"""Names in that set, about a megabyte. More are healed from their rows, later."""
+DIGESTS_PER_QUERY = 500
 
-scripts.register_scripts(Path(__file__).parent / "lua", "mirror")
+BATCH_PREFIX = "batch:"
 
 _log = logging.getLogger("tarry.mirroring")
 
 
-def leave_continuation(url_digests: Iterable[str], name: str) -> None:
-    """Has `name` resumed when one of these URLs settles. Check the rows after this: one may just have settled."""
+def batch_name(batch_id: UUID) -> str:
+    """Returns the name of a batch in that set."""
+    return f"{BATCH_PREFIX}{batch_id}"
+
+
+def resume_batches(url_digests: Iterable[str]) -> None:
+    """Has the batches settled that wait for these URLs, whose rows say that they have ended. Never fails."""
     try:
-        with stores.fast_client("state").pipeline(transaction=False) as pipeline:
-            for digest in url_digests:
-                pipeline.sadd(_waiting_names_key(digest), name)
-                pipeline.expire(_waiting_names_key(digest), CONTINUATION_SECONDS)
-            pipeline.execute()
-    except RedisError as error:
-        _log.warning("continuations are not left", extra={"continuation": name, "error": str(error)})
+        waiting = {
+            batch_id
+            for some in database.split_portions(url_digests, DIGESTS_PER_QUERY)
+            for batch_id in _open_items(some).values_list("batch_id", flat=True)
+        }
+        client = stores.fast_client("state")
+        if waiting and client.scard(UNSETTLED_BATCHES_KEY) < MAX_UNSETTLED_BATCHES:
+            client.sadd(UNSETTLED_BATCHES_KEY, *map(batch_name, waiting))
+    except (DatabaseError, RedisError) as error:  # a later look at the rows of the batches finds them
+        _log.warning("lists do not go on at once", extra={"error": str(error)})
 
 
-def resume_continuations(url_digests: Iterable[str]) -> None:
-    """Resumes the continuations of these URLs, whose rows say that they have settled."""
-    portions = database.split_portions(map(_waiting_names_key, url_digests), URLS_PER_CALL)
-    calls = [ScriptCall("state", "mirror.resume", [RESUMED_NAMES_KEY, *some]) for some in portions]
-    try:
-        stores.execute_all_patiently("state", calls)
-    except StoreUnavailable as error:
-        _log.warning("continuations do not go on", extra={"error": str(error)})
-
-
-def _waiting_names_key(url_digest: str) -> str:
-    return f"mirror:after:{url_digest}"
+def _open_items(url_digests: Sequence[str]) -> QuerySet[BatchItem]:
+    return BatchItem.objects.filter(url_digest__in=url_digests, step="").order_by()

@@ -9,6 +9,7 @@ import uuid
 from django.core.validators import MaxLengthValidator
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 MAX_URL_CHARACTERS = 2000
 MAX_HOST_CHARACTERS = 255
@@ -95,13 +96,21 @@ class Resource(models.Model):
     etag = models.CharField(max_length=4000, blank=True)
     last_modified = models.CharField(max_length=4000, blank=True)
     wanted_at = models.DateTimeField(db_index=True)
-    due_at = models.DateTimeField(null=True, blank=True, help_text="When it is fetched, or tried again.")
+    due_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When it is fetched. If it has failed or is stored: from when on a request has it fetched again.",
+    )
     expires_at = models.DateTimeField("signature expires", null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
+    rounds = models.PositiveSmallIntegerField("failed rounds in a row", default=0)
     fetched_at = models.DateTimeField(null=True, blank=True)
     failure = models.CharField(max_length=20, blank=True)
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     detail = models.CharField("why not", max_length=500, blank=True)
+    token = models.BigIntegerField(
+        "fencing token of the claim that wrote its outcome", default=0, db_default=0, editable=False
+    )
 
     class Meta:
         ordering = ("-wanted_at",)
@@ -114,6 +123,7 @@ class Resource(models.Model):
                 name="to_fetch_in_time",
             ),
             models.Index(fields=("fetched_at",), condition=Q(step="content"), name="gave_known_content"),
+            models.Index(fields=("fetched_at",), condition=Q(state="failed"), name="failed_urls"),
             models.Index(fields=("vouched_by",), condition=Q(vouched_by__isnull=False), name="vouched_for"),
         )
 
@@ -135,6 +145,13 @@ class MirroredHost(models.Model):
 
     host = models.CharField(max_length=MAX_HOST_CHARACTERS, primary_key=True)
     blocked = models.BooleanField(default=False, help_text="Nothing is mirrored from it.")
+    recheck = models.BooleanField(
+        "checks for new content",
+        null=True,
+        blank=True,
+        choices=((None, "as MIRROR_RECHECK says"), (True, "yes"), (False, "no")),
+        help_text="Whether its stored files are compared with their origin, as often as that says, when requested.",
+    )
     note = models.CharField(max_length=500, blank=True)
     confirmed = models.PositiveIntegerField("validators confirmed by content", default=0)
     confirmed_opaque = models.PositiveIntegerField("of those that do not look like digests", default=0)
@@ -143,6 +160,7 @@ class MirroredHost(models.Model):
     asked = models.FloatField("bodies that validators could have spared, of late", default=0)
     spared = models.FloatField("bodies that they spared", default=0)
     heads_refused = models.BooleanField("does not answer HEAD as GET", default=False)
+    learnt_at = models.DateTimeField("last evidence", default=timezone.now, db_index=True)
 
     class Meta:
         ordering = ("host",)

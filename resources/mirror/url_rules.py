@@ -16,7 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import Error as DatabaseError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from .. import database
 from ..caches import Snapshot
@@ -85,6 +85,7 @@ MAX_RULES_PER_PASS = 100
 WITHDRAWN_KEY = "withdrawn_at"
 """The time of withdrawal in the evidence of a rule that was in force."""
 
+_UNDECIDED = Q(decision=Rule.Decision.PROPOSED) & ~Q(evidence__has_key=WITHDRAWN_KEY)
 _ROW_FIELDS = ("url", "blob_digest", "fetched_at")
 _UrlRow = tuple[str, str, datetime | None]
 
@@ -95,8 +96,7 @@ def learn_rules(rules: UrlRules, seconds: float, now: datetime) -> int:
     Approved rules come first: a contradicted one must not wait. Rules for which there is no time have their turn later.
     """
     begun = time.monotonic()
-    undecided = Q(decision=Rule.Decision.PROPOSED) & ~Q(evidence__has_key=WITHDRAWN_KEY)
-    there = Rule.objects.filter(Q(decision=Rule.Decision.APPROVED) | undecided).order_by("decision", "?")
+    there = Rule.objects.filter(Q(decision=Rule.Decision.APPROVED) | _UNDECIDED).order_by("decision", "?")
     renew = {Rule.Decision.APPROVED: _withdraw_rule, Rule.Decision.PROPOSED: _renew_evidence}
     examined = (renew[Rule.Decision(rule.decision)](rule, rules, now) for rule in there[:MAX_RULES_PER_PASS])
     proposed = (_save_proposal(proposal, rules, now) for proposal in _find_proposals(rules))
@@ -206,6 +206,14 @@ def approve_rule(rule: Rule, now: datetime) -> bool:
 def reject_rule(rule: Rule, now: datetime) -> bool:
     """Takes a rule out of force, or keeps it from being proposed again. True if it is rejected now."""
     return _decide_rule(rule, Rule.Decision.REJECTED, now)
+
+
+def find_undecided_rules(before: datetime) -> QuerySet[Rule]:
+    """Finds the rules proposed before then that no admin has ever decided on.
+
+    One that still holds is proposed again, with the evidence of that day. Rejected rules stay: they would be as well.
+    """
+    return Rule.objects.filter(_UNDECIDED, proposed_at__lt=before)
 
 
 def is_contradicted(rule: Rule) -> bool:

@@ -3,6 +3,8 @@
 Thumbnails are served, deferred, or refused with a reason; `paint_thumbnail` prepares one in a paint worker.
 """
 
+from datetime import UTC, datetime
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -13,13 +15,15 @@ from retry.errors import StoreUnavailable
 from retry.work import Work
 
 from .. import database
-from . import delivery, links, lookup
-from .canonical.urls import candidate_digests, find_surest_digest
+from ..prewarm.pieces import Piece, WantedContent, take_slowest_lane
+from . import delivery, hosts, links, lookup
+from .canonical.urls import candidate_digests, canonicalise_url, find_surest_digest
 from .delivery import deliver_blob
 from .errors import ForgedError, MirrorError, ThumbnailError
-from .file_headers import BY_DIGEST, BY_URL, SAFE_HEADERS
+from .file_headers import BY_CHANGING_URL, BY_DIGEST, BY_URL, SAFE_HEADERS
+from .ingest import wanted_urls
 from .ingest.wanted_urls import mirror_work, url_content_key
-from .media.thumbnails import Thumbnail, check_thumbnail_size
+from .media.thumbnails import THUMBNAIL_KIND, Thumbnail, check_thumbnail_size
 from .models import Blob, UrlState
 from .storage.uploads import OnOtherMachine, locate_blob
 from .url_rules import current_rules
@@ -38,20 +42,25 @@ def serve_by_digest(request: HttpRequest, digest: str) -> HttpResponseBase:
 @responses.read_only
 @database.answer_outages
 def serve_by_url(request: HttpRequest, signature: str, encoded: str) -> HttpResponseBase:
-    """Serves `/resources/<signature>/<URL>`: the URL's file, or a redirect to the waiting instance during the fetch."""
+    """Serves `/resources/<signature>/<URL>`: the URL's file, or a redirect to the waiting instance during the fetch.
+
+    A URL that failed is tried again after its pause. A file that may have changed at its origin is served as it is,
+    while a fetcher looks.
+    """
     try:
         url = links.verify_address(signature, encoded)
-        digests = candidate_digests(url, current_rules())
+        digests, host = candidate_digests(url, current_rules()), canonicalise_url(url, current_rules()).host
     except MirrorError as error:
         return _refusal_response(403 if isinstance(error, ForgedError) else 400, str(error))
     found = lookup.look_up_urls(digests)
     digest = find_surest_digest(digests, found, lambda one: one.state is UrlState.STORED)
-    known = found.get(digest)
+    now = datetime.now(UTC)
+    known = wanted_urls.renew_status(digest, found.get(digest), host, now)
     # Also while the URL is fetched again, or if the blob was taken down.
     blob = Blob.objects.filter(digest=known.blob_digest).first() if known and known.blob_digest else None
     if blob:
-        return deliver_blob(request, blob, BY_URL)
-    if known and (refusal := delivery.failure_response(known)):
+        return deliver_blob(request, blob, BY_CHANGING_URL if hosts.is_rechecked(host) else BY_URL)
+    if known and (refusal := delivery.failure_response(known, now)):
         return refusal
     return deferral.deliver_or_defer(request, url_content_key(digest), mirror_work(url, digest), _deliver_fetched)
 
@@ -123,6 +132,25 @@ def thumbnail_work(wanted: Thumbnail, blob: Blob) -> Work:
         task="resources.paint_thumbnail",
         arguments=(wanted.digest, wanted.width, wanted.height, wanted.format, wanted.fit),
     )
+
+
+def warm_thumbnail(counted_key: str, requests: float) -> Piece | None:
+    """Returns the piece for a popular thumbnail; None if clients would not get it, or its file is elsewhere yet."""
+    wanted = Thumbnail.of_key(counted_key)
+    blob = Blob.objects.filter(digest=wanted.digest, taken_down_at=None).first() if wanted else None
+    if wanted is None or blob is None or not _is_paintable(wanted, blob):
+        return None
+    content = WantedContent(wanted.content_key, wanted.path, 0)
+    return Piece(take_slowest_lane(thumbnail_work(wanted, blob)), (content,), THUMBNAIL_KIND, requests=requests)
+
+
+def _is_paintable(wanted: Thumbnail, blob: Blob) -> bool:
+    try:
+        check_thumbnail_size(wanted, settings.THUMBNAIL_SIZES)
+    except ThumbnailError:
+        return False
+    is_too_large = max(wanted.width, wanted.height) > settings.THUMBNAIL_MAX_SIDE
+    return not (is_too_large or _refuse_thumbnail(blob) or isinstance(locate_blob(blob), OnOtherMachine))
 
 
 def _refuse_thumbnail(blob: Blob) -> HttpResponse | None:

@@ -67,7 +67,7 @@ class HotCacheFiller:
     def want(self, addresses: Iterable[str]) -> None:
         if self._asking:
             with suppress(asyncio.QueueFull):
-                for address in addresses:
+                for address in filter(None, addresses):
                     self._wanted.put_nowait(address)
 
     async def settle(self, stopped: asyncio.Event) -> None:

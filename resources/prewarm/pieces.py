@@ -1,17 +1,18 @@
-"""A piece of pre-warming: the rule for doing it, its benefit, its cost, and advice on the zooms of a layer.
+"""A piece of pre-warming: the rule for doing it, its benefit, cost and surroundings, advice on the zooms of a layer.
 
 The benefit is the popularity of the contents × the probability that a request meets them cold or stale ÷ the cost.
 The model takes requests to come at random (a Poisson process) at the rate of their popularity. The first request
 that meets content cold has it prepared for all that follow: one piece spares at most that request, and those that
-come while it is prepared.
+come while it is prepared. People who look at a block of tiles soon look at those beside it, and one zoom in or out.
 
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Self, TypeVar
 
 from retry.contents import Content
@@ -93,9 +94,23 @@ def _expected_meetings(seconds: float, requests_per_second: float, cost_seconds:
     return (1 - math.exp(-requests_per_second * seconds)) * (1 + requests_per_second * min(cost_seconds, seconds))
 
 
+SLOWEST_LANES = {"paint": "paint.warm", "fetch": "fetch.warm"}
+"""The slowest lane by the family of a lane, the beginning of its name."""
+
+
+def lane_family(lane: str) -> str:
+    return lane.partition(".")[0]
+
+
+def take_slowest_lane(work: Work) -> Work:
+    """Returns the work for the slowest lane of its family: nobody waits for it."""
+    lane = SLOWEST_LANES[lane_family(work.lane)]
+    return replace(work, lane=lane, refresh_lane=lane)
+
+
 @dataclass(frozen=True, slots=True)
 class WantedContent:
-    """Content that should be in the cache, at this version or a later one, and its public address."""
+    """Content that should be in the cache, at this version or a later one, and its address, empty if not known."""
 
     content_key: str
     address: str
@@ -204,6 +219,40 @@ def describe_estimate(estimate: WorkEstimate, workers: int = 1) -> str:
     tiles = "1 tile" if estimate.tiles == 1 else f"{estimate.tiles:,} tiles"
     works = "1 piece" if estimate.works == 1 else f"{estimate.works:,} pieces"
     return f"{tiles} in {works} of work, about {estimate_duration(estimate.seconds / max(1, workers))}, {size}"
+
+
+NEIGHBOUR_SHARE = 0.25
+"""The requests expected of a block, as a share of those of a block beside it …"""
+
+ZOOM_SHARE = 0.125
+"""… and as a share of those of the block that it shows from further away or more closely."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearbyPlace:
+    """A tile of a block near another, and the share of that one's requests."""
+
+    z: int
+    x: int
+    y: int
+    share: float
+
+
+def list_surroundings(z: int, x: int, y: int, side: int) -> Iterator[NearbyPlace]:
+    """Yields a tile of each of up to 13 blocks around a block: 8 neighbours, the one further out, 4 further in.
+
+    The block is `side` tiles wide, and (x, y) is its first tile. The map goes on beyond the antimeridian, not beyond
+    the poles. Some of the tiles may be of one block, where blocks of the other zoom are larger.
+    """
+    width = 1 << z
+    for step_x, step_y in product((-side, 0, side), repeat=2):
+        beside = (x + step_x) % width, y + step_y
+        if beside != (x, y) and 0 <= beside[1] < width:
+            yield NearbyPlace(z, *beside, NEIGHBOUR_SHARE)
+    if z > 0:
+        yield NearbyPlace(z - 1, x // 2, y // 2, ZOOM_SHARE)
+    for right, down in product((0, side), repeat=2):  # the middle of each quarter, however large its blocks are
+        yield NearbyPlace(z + 1, 2 * x + right + side // 2, 2 * y + down + side // 2, ZOOM_SHARE)
 
 
 WORTHWHILE_PERCENT = 80.0

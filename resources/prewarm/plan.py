@@ -1,8 +1,7 @@
 """The plan of a run: its scope, its pieces in the order of their benefit, its description, its start.
 
 Does not prepare anything itself. The order follows the state of the cache and recorded durations. The starts of
-unfinished runs are kept in `state`, so that --continue knows which contents they have prepared. Beat hands the most
-worthwhile popular content over to the slowest lanes, and does not wait for it.
+unfinished runs are kept in `state`, so that --continue knows which contents they have prepared.
 """
 
 import json
@@ -19,10 +18,9 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 from shapely.geometry.base import BaseGeometry
 
-from retry import claims, contents, deferral, popularity, stores
+from retry import claims, contents, popularity, stores
 from retry.conf import conf
 from retry.contents import Content
-from retry.decision import Serve
 
 from .. import locks
 from ..humanize import estimate_duration, format_size
@@ -32,7 +30,7 @@ from ..tiles.layers import LayerView
 from . import area as prewarm_area
 from . import pieces, tile_pieces
 from .area import TileCoverage
-from .pieces import COLD_STATE, UNKNOWN_WORK_SECONDS, Piece, PieceCandidate, PrewarmRule, WantedContent, WorkEstimate
+from .pieces import COLD_STATE, UNKNOWN_WORK_SECONDS, Piece, PieceCandidate, PrewarmRule, WorkEstimate
 from .tile_pieces import TileVariant, load_costs
 
 HORIZON_SECONDS = 3600.0
@@ -54,30 +52,32 @@ def look_up_contents(keys: Sequence[str]) -> list[Content | None]:
     return found
 
 
-def order_by_benefit(found: Sequence[Piece], horizon_seconds: float) -> list[Piece]:
-    """Returns the pieces of any benefit, the best first. Raises StoreUnavailable.
+def look_up_pieces(found: Sequence[Piece]) -> dict[str, Content | None]:
+    """Returns the cached contents of the pieces by their keys, without their bodies. Raises StoreUnavailable."""
+    keys = [wanted.content_key for piece in found for wanted in piece.wanted]
+    return dict(zip(keys, look_up_contents(keys), strict=True))
 
-    The state of a piece is the worst of its contents' states.
+
+def order_by_benefit(
+    found: Sequence[Piece], known: Mapping[str, Content | None], seconds: Mapping[str, float], horizon_seconds: float
+) -> list[Piece]:
+    """Returns the pieces of any benefit, the best first. The state of a piece is the worst of its contents' states.
+
+    `known` are the cached contents of the pieces, `seconds` the recorded durations by the kind of work.
     """
-    known = dict(zip(_content_keys(found), look_up_contents(list(_content_keys(found))), strict=True))
-    seconds = claims.load_durations({piece.work.kind for piece in found})
     candidates = [(piece, _make_candidate(piece, known, seconds)) for piece in found]
     ordered = pieces.rank_candidates(candidates, conf().POPULARITY_HALF_LIFE_SECONDS, horizon_seconds)
     return [piece for piece, _ in ordered]
 
 
-def find_popular_others(most: int) -> list[Piece]:
-    """Returns the most popular contents of the kinds in PREWARM, as pages of feeds. Raises StoreUnavailable."""
+def find_popular_others(most: int, kinds: Iterable[str]) -> list[Piece]:
+    """Returns the most popular contents of kinds in PREWARM, as pages of feeds. Raises StoreUnavailable."""
     found: list[Piece] = []
-    for kind, path in settings.PREWARM.items():
-        name: PieceFinder = import_string(path)
+    for kind in kinds:
+        name: PieceFinder = import_string(settings.PREWARM[kind])
         named = (name(each.content_key, each.requests) for each in popularity.most_popular_contents(kind, most))
         found += [piece for piece in named if piece is not None]
     return found
-
-
-def _content_keys(found: Sequence[Piece]) -> Iterator[str]:
-    return (wanted.content_key for piece in found for wanted in piece.wanted)
 
 
 def _make_candidate(piece: Piece, known: Mapping[str, Content | None], seconds: Mapping[str, float]) -> PieceCandidate:
@@ -95,13 +95,13 @@ FIRST_POPULAR_TILES = 20_000
 
 @dataclass(frozen=True)
 class PrewarmPlan:
-    """Layers (none: all), their part, the number of popular contents (None: all, popular or not), other kinds."""
+    """Layers (none: all), their part, the number of popular contents (None: all), and kinds of content beside tiles."""
 
     slugs: tuple[str, ...] = ()
     zooms: tuple[int, int] = (0, grid.MAX_ZOOM)
     area: BaseGeometry | None = None
     popular: int | None = None
-    others: bool = False
+    others: tuple[str, ...] = ()
     tiles: bool = True
     variants: tuple[TileVariant, ...] = (TileVariant(),)
     horizon_seconds: float = HORIZON_SECONDS
@@ -113,8 +113,9 @@ class PrewarmPlan:
         """
         found = tile_pieces.popular_pieces(self.popular or FIRST_POPULAR_TILES, self.coverages) if self.tiles else []
         if self.others:
-            found += find_popular_others(self.popular or DEFAULT_POPULAR)
-        first = order_by_benefit(found, self.horizon_seconds)
+            found += find_popular_others(self.popular or DEFAULT_POPULAR, self.others)
+        seconds = claims.load_durations({piece.work.kind for piece in found})
+        first = order_by_benefit(found, look_up_pieces(found), seconds, self.horizon_seconds)
         yield from first
         if self.has_area:
             for slug, each in self.coverages.items():
@@ -276,40 +277,3 @@ def forget_run(name: str) -> None:
 
 def _run_note_key(name: str) -> str:
     return f"tiles:warming:{name}"
-
-
-def hand_over_popular(most: int, seconds: float) -> int:
-    """Hands over the most worthwhile of the popular contents that are not fresh. Returns the number of pieces.
-
-    As many as their lane's workers can do in `seconds`; none while the lane has a backlog. Raises StoreUnavailable.
-    """
-    plan = PrewarmPlan(popular=most, others=True, horizon_seconds=seconds)
-    found = [(piece, lacking[0]) for piece in plan.pieces() if (lacking := _lacking_contents(piece))]
-    known = claims.load_durations({piece.work.kind for piece, _ in found})
-    left = _lane_room({piece.work.lane for piece, _ in found}, seconds)
-    handed = 0
-    for piece, wanted in found:
-        left[piece.work.lane] -= known.get(piece.work.kind, UNKNOWN_WORK_SECONDS)
-        if left[piece.work.lane] >= 0:
-            handed += _hand_over_piece(piece, wanted)
-    return handed
-
-
-def _lacking_contents(piece: Piece) -> list[WantedContent]:
-    return PrewarmRule().lacking(
-        piece, look_up_contents([wanted.content_key for wanted in piece.wanted]), datetime.now(UTC)
-    )
-
-
-def _lane_room(lanes: Iterable[str], seconds: float) -> dict[str, float]:
-    """Returns the seconds of work that each lane takes on."""
-    with locks.open_state() as client:
-        return {
-            lane: 0.0 if client.zcard(claims.queued_key(lane)) else seconds * conf().RETRY_LANES[lane]["workers"]
-            for lane in lanes
-        }
-
-
-def _hand_over_piece(piece: Piece, wanted: WantedContent) -> bool:
-    answer = deferral.find_answer(wanted.content_key, piece.work, wanted.version)
-    return not (isinstance(answer, Serve) and not answer.stale)

@@ -76,6 +76,10 @@ class RunTally:
     tiles: int = 0
     hot: int = 0
     yielded_seconds: float = 0.0
+    work_seconds: float = 0.0
+    """The seconds that workers took for the prepared pieces."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """The contents of these pieces by kind."""
     failures: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     """The reason why the run could not go on."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Literal, TypeVar
 
 from django.db import connections as databases
@@ -30,7 +30,7 @@ from retry.subscription import listen_forever
 from retry.work import Work
 
 from ..database import run_then_disconnect, usable_connections
-from . import tile_pieces
+from . import run_records, tile_pieces
 from .hot_cache import HotCacheFiller
 from .pieces import Piece, PrewarmRule, WantedContent
 from .progress import PieceOutcome, RunPace, RunTally
@@ -116,12 +116,10 @@ class PieceClaims:
     async def must_yield(self, piece: Piece) -> bool:
         """Tells whether a client waits for other work of the same workers. Raises StoreUnavailable."""
         family = piece.work.lane.partition(".")[0] + "."
-        faster = takewhile(lambda name: name != piece.work.lane, conf().RETRY_LANES)
-        first = next((name for name in faster if name.startswith(family)), None)
-        if first is None:
-            return False
+        known = conf().RETRY_LANES.items()
+        interactive = [name for name, lane in known if lane.get("interactive") and name.startswith(family)]
         try:
-            return bool(await self._clients["state"].zcard(claims.queued_key(first)))
+            return any([await self._clients["state"].zcard(claims.queued_key(name)) for name in interactive])
         except RedisError:
             return False  # the claim that follows is patient
 
@@ -148,7 +146,10 @@ class PieceClaims:
         return reply
 
     def _question(self, work: Work, seen: WantedContent) -> stores.Steps[LookResult]:
-        return look_up_content(claims.begin_call(work, refresh=False), seen.content_key, with_body=False)
+        found = yield from look_up_content(claims.begin_call(work, refresh=False), seen.content_key, with_body=False)
+        if found.cache_is_away:
+            raise StoreUnavailable("cache: away")
+        return found
 
     def _is_there(self, found: LookResult, seen: WantedContent) -> bool:
         return not self._rule.lacks(found.content, seen.version, datetime.now(UTC))
@@ -293,10 +294,20 @@ class PrewarmRun:
             if isinstance(outcome, PieceFailure):
                 await self._fail(piece, outcome)
                 return
+            if outcome == "prepared":
+                await self._note(piece, seen)
             self._hot.want(wanted.address for wanted in piece.wanted)
             self._settle(outcome, len(piece.wanted) if outcome == "prepared" else 0)
         finally:
             self._places.release()
+
+    async def _note(self, piece: Piece, seen: WantedContent) -> None:
+        """Counts the work of the piece, and notes its contents. An outage leaves it uncounted."""
+        keys = [seen.content_key, *(wanted.content_key for wanted in piece.wanted if wanted != seen)]
+        with suppress(StoreUnavailable):
+            work = await asyncio.to_thread(run_records.note_prepared, [keys])
+            self.tally.work_seconds += work.seconds
+            self.tally.kinds.update(work.kinds)
 
     async def _fail(self, piece: Piece, failure: PieceFailure) -> None:
         if await asyncio.to_thread(run_then_disconnect, partial(tile_pieces.piece_exists, piece)):

@@ -4,8 +4,9 @@ Costs come from the grid, recorded durations, the tiles in the cache, and the tr
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from redis.exceptions import RedisError
 
@@ -20,10 +21,7 @@ from ..tiles.tile_address import Metatile, Tile
 from ..tiles.work import tile_work
 from . import area
 from .area import TileCoverage
-from .pieces import LayerCosts, Piece, WantedContent, WorkEstimate, ZoomCost
-
-SLOWEST_LANES = {"paint": "paint.warm", "fetch": "fetch.warm"}
-"""The slowest lane by the beginning of the lanes' names."""
+from .pieces import LayerCosts, Piece, WantedContent, WorkEstimate, ZoomCost, list_surroundings, take_slowest_lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +34,8 @@ class TileVariant:
 
 def make_tile_piece(layer: LayerView, tile: Tile, requests: float = 0.0) -> Piece:
     """Returns the work that prepares a tile, with all tiles that it prepares."""
-    work = tile_work(layer, tile)
-    lane = SLOWEST_LANES[work.lane.partition(".")[0]]
     return Piece(
-        replace(work, lane=lane, refresh_lane=lane),
+        take_slowest_lane(tile_work(layer, tile)),
         tuple(
             WantedContent(each.content_key, each.path, layer.version_for(each.z, each.x, each.y))
             for each in _piece_tiles(layer, tile)
@@ -72,6 +68,38 @@ def popular_pieces(most: int, coverages: Mapping[str, TileCoverage]) -> list[Pie
             pieces.setdefault(key, found)
             requests[key] += each.requests
     return [make_tile_piece(*found, requests[key]) for key, found in pieces.items()]
+
+
+def surrounding_pieces(popular: Sequence[Piece], most: int) -> list[Piece]:
+    """Returns the pieces around the most popular ones, at most `most`, with the requests that are expected of them.
+
+    Those beside several have a share of the requests of each. None are popular themselves, and none are fetched: no
+    tile server gets requests that no client has made.
+    """
+    known = {piece.work.key for piece in popular}
+    places: dict[str, tuple[LayerView, Tile]] = {}
+    requests: dict[str, float] = defaultdict(float)
+    for piece in sorted(popular, key=lambda each: -each.requests)[:most]:
+        for layer, tile, share in _list_nearby_tiles(piece):
+            key = tile_work(layer, tile).key
+            if key not in known:
+                places.setdefault(key, (layer, tile))
+                requests[key] += share * piece.requests
+    ranked = sorted(places, key=lambda key: -requests[key])
+    made = (make_tile_piece(*places[key], requests[key]) for key in ranked)
+    return list(islice((piece for piece in made if piece.wanted), most))  # the others are outside the layer's bounds
+
+
+def _list_nearby_tiles(piece: Piece) -> Iterator[tuple[LayerView, Tile, float]]:
+    tile = Tile.of_key(piece.wanted[0].content_key) if piece.wanted else None
+    layer = layers.layer_snapshot(tile.layer) if tile else None
+    if tile is None or layer is None or layer.upstream:
+        return
+    metatile = Metatile.around(tile, layer.metatile_side(tile.z, tile.scale))
+    side = metatile.side
+    for near in list_surroundings(tile.z, metatile.x * side, metatile.y * side, side):
+        if layer.has_zoom(near.z):
+            yield layer, replace(tile, z=near.z, x=near.x, y=near.y), near.share
 
 
 def piece_exists(piece: Piece) -> bool:

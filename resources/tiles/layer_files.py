@@ -17,6 +17,9 @@ from .data.compiler import CompiledLayer, CompiledSpeeds
 from .errors import LayerStorageError
 from .models import Layer
 
+NO_UPSTREAM_FIELDS: Mapping[str, Any] = {"upstream": "", "upstream_in_flight": None}
+"""The fields of a layer without another server."""
+
 _log = logging.getLogger("tarry.layers")
 
 
@@ -35,7 +38,7 @@ def write_layer_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
             **written,
             **write_speeds_file(slug, compiled.speeds),
             "kind": compiled.kind,
-            "upstream": "",
+            **NO_UPSTREAM_FIELDS,
             "bounds": compiled.bounds.rounded().as_list(),
             "geometry_digest": sha256(compiled.geometry).hexdigest(),
             "segments": compiled.segments,

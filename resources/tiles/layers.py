@@ -56,6 +56,9 @@ class LayerView:
     upstream: TileUrlTemplate | None = None
     """The address template of another server's tiles; None for painted layers."""
 
+    upstream_in_flight: int | None = None
+    """Requests in flight at the other server, if it is the operator's own."""
+
     most_fresh_seconds: float = 0
     base: bool = False
     order: int = 0

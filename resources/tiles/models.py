@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+
+from resources.fetch.models import MAX_IN_FLIGHT
 
 from . import conf, grid, styles, tile_address
 from .errors import LayerError
@@ -38,6 +40,10 @@ class LayerQuerySet(models.QuerySet["Layer"]):
         """Keeps the layers that have tiles: from data of their own, or from another server."""
         return self.exclude(geometry_name="", upstream="")
 
+    def with_own_server(self) -> Self:
+        """Keeps the layers whose tiles come from a server of the operator's own."""
+        return self.filter(kind=Layer.Kind.UPSTREAM, upstream_in_flight__isnull=False)
+
 
 class Layer(models.Model):
     """A map layer. Its geometry and speeds are files in the storage, compiled for painters.
@@ -68,6 +74,13 @@ class Layer(models.Model):
         blank=True,
         help_text="Of another server's tiles: https://…/{z}/{x}/{y}.png; {-y} counts rows from the south, {q} is a "
         "quadkey, {s} a, b or c in turn ({s:1234} what is named), {r} @2x for dense screens. Respect its terms of use.",
+    )
+    upstream_in_flight = models.PositiveSmallIntegerField(
+        "requests in flight at an own server",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_IN_FLIGHT)],
+        help_text="Says that the server of these tiles is yours: it gets so many requests at a time, without a gap.",
     )
     style = models.JSONField(
         default=dict,
@@ -159,6 +172,8 @@ class Layer(models.Model):
         if self.kind != self.Kind.UPSTREAM:
             if self.upstream:
                 yield "upstream", "Only tiles of another server have an address. Choose that kind, or leave this empty."
+            if self.upstream_in_flight is not None:
+                yield "upstream_in_flight", "Only tiles of another server are requested from one. Leave this empty."
             return
         try:
             template = templates.parse_template(self.upstream)

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from . import compile_process, conf, layer_files, work
+from . import compile_process, conf, layer_files, own_servers, work
 from .compile_process import CompileAllowance
 from .data import arrays, compiler, speeds
 from .data.compiler import CompiledLayer, CompiledSpeeds
@@ -126,7 +126,7 @@ def describe_speeds(compiled: CompiledSpeeds) -> str:
 
 def check_fields(slug: str, fields: Mapping[str, Any]) -> None:
     """Raises ValidationError for fields with which the layer could not be stored, even with good data."""
-    _layer_with_fields(Layer.objects.all(), slug, {**fields, "upstream": ""}).full_clean()
+    _layer_with_fields(Layer.objects.all(), slug, {**fields, **layer_files.NO_UPSTREAM_FIELDS}).full_clean()
 
 
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
@@ -177,7 +177,7 @@ def measure_metatiles(slug: str, compiled: CompiledLayer, fields: Mapping[str, A
 
 def _described_fields(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dict[str, Any]:
     bounds = fields.get("bounds", compiled.bounds.rounded().as_list())
-    return {**fields, "kind": compiled.kind, "upstream": "", "bounds": bounds}
+    return {**fields, **layer_files.NO_UPSTREAM_FIELDS, "kind": compiled.kind, "bounds": bounds}
 
 
 def _layer_with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
@@ -224,6 +224,7 @@ def publish_layer(
         else:
             layer.save_touched(touched, current, written)
         transaction.on_commit(partial(layer_files.delete_unused_files, replaced), robust=True)
+        transaction.on_commit(own_servers.apply_soon, robust=True)
         if current:  # of a new layer nothing is popular
             transaction.on_commit(partial(work.refresh_soon, layer.slug, layer.version), robust=True)
     return layer
@@ -273,6 +274,7 @@ def delete_layers(layers: Iterable[Layer]) -> None:
             layer.delete()
         names = {name for layer in gone for name in (layer.geometry_name, layer.speeds_name)}
         transaction.on_commit(partial(layer_files.delete_unused_files, names))
+        transaction.on_commit(own_servers.apply_soon, robust=True)
 
 
 def find_layer(slug: str) -> Layer:

@@ -175,25 +175,28 @@ class TileMarks:
             return b""
         versions = np.array(self.versions(), np.int64)
         each = list(self._all())
+        places = np.searchsorted(versions, np.concatenate([one.versions for one in each]))
         buffer = io.BytesIO()
         np.savez_compressed(
             buffer,
             versions=versions,
             ends=np.cumsum([len(one.keys) for one in each]),
             steps=np.diff(np.concatenate([one.keys for one in each]), prepend=0),
-            places=np.searchsorted(versions, np.concatenate([one.versions for one in each])).astype(np.uint16),
+            places=places.astype(np.min_scalar_type(len(versions))),
         )
         return buffer.getvalue()
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
+        """Unpacks the bytes of `pack`. Where places have wrapped, every marked tile has the newest version."""
         if not packed:
             return cls()
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-            ends = arrays["ends"][:-1]
-            keys = np.split(np.cumsum(arrays["steps"]), ends)
-            versions = np.split(arrays["versions"][arrays["places"]], ends)
-        *zooms, below = map(ZoomMarks, keys, versions)
+            ends, known, places = arrays["ends"][:-1], arrays["versions"], arrays["places"]
+            numbers = np.cumsum(arrays["steps"])
+        if len(known) - 1 > np.iinfo(places.dtype).max:  # packed before places grew with the number of versions
+            places = np.full(len(places), len(known) - 1)
+        *zooms, below = map(ZoomMarks, np.split(numbers, ends), np.split(known[places], ends))
         return cls(tuple(zooms), below)
 
     def _all(self) -> Iterator[ZoomMarks]:

@@ -56,8 +56,9 @@ def _count_in_window(what: str, token_id: int, number: int, most: int, now_secon
     if not most:
         return 0
     try:
-        key = f"api:{what}:{token_id}"
-        counted, wait_seconds = stores.count_in_window("state", key, number, WINDOW_SECONDS, now_seconds)
+        counted, wait_seconds = stores.count_in_window(
+            "state", f"api:{what}", str(token_id), number, window_seconds=WINDOW_SECONDS, now_seconds=now_seconds
+        )
     except RedisError:
         _log.warning("calls are not counted: state takes nothing", exc_info=True)
         return 0

@@ -31,7 +31,7 @@ from retry import conf, popularity, stores
 from retry.errors import StoreUnavailable
 from retry.popularity import PeriodHits
 
-from . import log_files
+from . import log_files, prepared
 from .asked import Asked
 from .log_files import LogFile, LogSlice
 
@@ -101,6 +101,9 @@ Group = tuple[str, str]
 """Kind and group."""
 
 ASKED_OTHER = Asked("other")
+AT_ONCE = ("hot", "passed")
+"""The answers that are content."""
+
 MAX_KEY_CHARACTERS = 500
 MAX_GROUP_CHARACTERS = 100
 
@@ -114,6 +117,8 @@ class TrafficTally:
     hits: dict[tuple[Group, FrontAnswer, int], int] = field(default_factory=lambda: defaultdict(int))
     weights: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     noted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    at_once: dict[tuple[str, FrontAnswer, int], int] = field(default_factory=lambda: defaultdict(int))
+    """Requests that got content at once, by content key, answer and period."""
     unreadable: int = 0
 
 
@@ -133,6 +138,8 @@ def tally_lines(data: bytes, now: float, half_life_seconds: float, name: Namer) 
         if asked.content_key and answer.wanted:
             weights = (popularity.decay_weight(now - each, half_life_seconds) for each in moments)
             whole.weights[asked.content_key] += sum(weights)
+            for ended in moments if answer.name in AT_ONCE else ():
+                whole.at_once[asked.content_key, answer, popularity.period_number(ended, now)] += 1
         if asked.noted and answer.wanted:
             whole.noted[asked.kind].add(f"{asked.noted} {reader.decode()}" if reader else asked.noted)
     return whole
@@ -289,7 +296,7 @@ class LogPass:
         now = time.time()
         tally = tally_lines(found.data, now, conf.conf().POPULARITY_HALF_LIFE_SECONDS, name_address)
         after = self.position.advanced(file, found.end, files, now)
-        hits = _tally_hits(tally, now)
+        hits = [*_tally_hits(tally, now), *_prepared_hits(tally)]
         call = popularity.count_call(after.source, self.position.text, after.text, hits, tally.weights)
         if stores.execute_patiently(call) != 1:
             return False
@@ -309,6 +316,19 @@ def _tally_hits(tally: TrafficTally, now: float) -> list[PeriodHits]:
         period = popularity.period_number(now, now)
         found.append(PeriodHits(UNREADABLE_KIND, "", "other", exists=False, period=period, number=tally.unreadable))
     return sorted(found, key=lambda hit: not hit.exists)
+
+
+def _prepared_hits(tally: TrafficTally) -> list[PeriodHits]:
+    """The tally's requests that found content which pre-warming had prepared. None while a store is away."""
+    try:
+        found = prepared.find_prepared({content_key for content_key, _, _ in tally.at_once})
+    except StoreUnavailable:
+        return []
+    return [
+        PeriodHits(prepared.found_kind(popularity.content_kind(key)), "", answer.name, True, period, number)
+        for (key, answer, period), number in tally.at_once.items()
+        if key in found
+    ]
 
 
 class RequestsCollector(Collector):

@@ -1,5 +1,6 @@
--- Moves the oldest work of a lane in which nothing has started for long one lane up: a second copy, with
--- the same token. Only a few in that time: the lane above has work of its own.
+-- Moves the first works of a lane in which nothing has started for long one lane up: second copies, with the same
+-- token. Only a few in that time: the lane above has work of its own.
+-- needs: lane_rounds
 -- KEYS: retry:queued:<lane> retry:queued:<up> claims retry:started
 -- ARGV: lane up up_limit age_ms most   -> list of {work, token, spec}
 local queued, above, claims, started = unpack(KEYS)
@@ -8,8 +9,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local long_ago = now - tonumber(ARGV[4])
 
-local oldest = redis.call('ZRANGE', queued, 0, 0, 'WITHSCORES')
-if not oldest[2] or tonumber(oldest[2]) > long_ago then return {} end
+local first = redis.call('ZRANGE', queued, 0, 0)[1]
+if not first or tonumber(redis.call('HGET', 'retry:claim:' .. first, 'since') or 0) > long_ago then return {} end
 if tonumber(redis.call('HGET', started, lane) or 0) > long_ago then return {} end
 local most = math.min(tonumber(ARGV[5]), tonumber(ARGV[3]) - redis.call('ZCARD', above))
 if most < 1 then return {} end
@@ -17,11 +18,11 @@ if most < 1 then return {} end
 local found = {}
 for _, work in ipairs(redis.call('ZRANGE', queued, 0, most - 1)) do
   local claim = 'retry:claim:' .. work
-  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'spec')
-  redis.call('ZREM', queued, work)
+  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'spec', 'client')
+  leave_lane(work, lane, held[5])
   if held[1] and held[2] == 'queued' and held[3] == lane then
-    redis.call('ZADD', above, now, work)
-    redis.call('HSET', claim, 'lane', up, 'aged', 1)
+    join_lane(work, up, '', false)
+    redis.call('HSET', claim, 'aged', 1)
     redis.call('ZADD', claims, now + 5000, work)
     found[#found + 1] = {work, held[1], held[4]}
   end

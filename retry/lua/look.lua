@@ -1,15 +1,23 @@
--- Returns the state of a piece of work, and claims it in the modes begin and refresh.
+-- Returns the state of a piece of work, and claims it in the modes begin and refresh. The mode away is a look that notes
+-- an outage of `cache`: contents that were stored before may be lost with it.
 -- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
+-- needs: lane_rounds
 -- KEYS: claim done failure token claims retry:queued:<lane>
--- ARGV: work kind mode("look"|"begin"|"refresh") lane limit workers spec default_ms | faster lanes
+-- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers spec default_ms client("" the site itself)
+--       popular("1"|"") | faster lanes
 -- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms
 --    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
 local claim, done, failure, counter, claims, queued = unpack(KEYS)
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
-local spec, default_ms = ARGV[7], tonumber(ARGV[8])
+local spec, default_ms, client, popular = ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10] == '1'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+if mode == 'away' then
+  redis.pcall('SET', 'retry:away', 1, 'PX', 10000) -- no done mark is in force for longer
+  mode = 'look'
+end
 
 local function whole(x) return string.format('%.0f', x) end
 local function mean(name) return tonumber(redis.call('GET', 'retry:duration:' .. name) or default_ms) end
@@ -19,7 +27,7 @@ local function sweep_after(wait)
 end
 
 local function is_slower(other)
-  for place = 9, #ARGV do
+  for place = 11, #ARGV do
     if ARGV[place] == other then return false end
   end
   return other ~= lane
@@ -30,7 +38,7 @@ if failed[1] and tonumber(failed[1]) > now then
   return {'failed', failed[2], failed[3], whole(failed[1] - now)}
 end
 
-local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'expected', 'asked')
+local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'expected', 'asked', 'client')
 if held[1] then
   -- Once a second is enough. A server that takes no writes must still answer.
   if now - tonumber(held[5] or 0) >= 1000 then redis.pcall('HSET', claim, 'asked', whole(now)) end
@@ -41,30 +49,34 @@ if held[1] then
   end
   -- Wanted work in a slower lane, or work whose message seems lost: a second copy, with the same token.
   local ahead = redis.call('ZCARD', queued)
-  if ahead >= limit then return {'claimed', held[1], whole(wait)} end
-  wait = expected_wait(ahead)
-  redis.call('ZREM', 'retry:queued:' .. held[3], work)
-  redis.call('ZADD', queued, now, work)
-  redis.call('HSET', claim, 'lane', lane, 'expected', whole(now + wait))
+  if ahead >= limit or not (seems_lost or has_room(lane, client, limit, ahead)) then
+    return {'claimed', held[1], whole(wait)}
+  end
+  if seems_lost then
+    wait = expected_wait(redis.call('ZRANK', queued, work) or ahead)
+  else
+    leave_lane(work, held[3], held[6])
+    wait = expected_wait(join_lane(work, lane, client, popular))
+  end
+  redis.call('HSET', claim, 'expected', whole(now + wait))
   sweep_after(wait)
   return {'promoted', held[1], whole(wait)}
 end
 
-local mark = redis.call('HMGET', done, 'outcome', 'until')
-local outcome, left = mark[1], tonumber(mark[2] or 0) - now
+local outcome, left = redis.call('HGET', done, 'outcome'), redis.call('PTTL', done)
 if left > 0 and (mode == 'look' or (mode == 'begin' and outcome == 'stored')) then
+  if outcome == 'stored' and redis.call('EXISTS', 'retry:away') == 1 then outcome = 'lost' end
   return {'done', outcome, whole(left)}
 end
 if mode == 'look' then return {'unknown'} end
 
 local ahead = redis.call('ZCARD', queued)
-local wait = expected_wait(ahead)
-if ahead >= limit then return {'full', whole(wait)} end
+if not has_room(lane, client, limit, ahead) then return {'full', whole(expected_wait(ahead))} end
+local wait = expected_wait(join_lane(work, lane, client, popular))
 
 local token = math.max(tonumber(redis.call('GET', counter) or 0) + 1, time[1] * 1000000 + time[2])
 redis.call('SET', counter, whole(token))
-redis.call('HSET', claim, 'token', whole(token), 'state', 'queued', 'lane', lane, 'kind', kind, 'since', whole(now),
-  'asked', whole(now), 'expected', whole(now + wait), 'spec', spec, 'lapses', 0)
-redis.call('ZADD', queued, now, work)
+redis.call('HSET', claim, 'token', whole(token), 'state', 'queued', 'kind', kind, 'since', whole(now),
+  'asked', whole(now), 'expected', whole(now + wait), 'spec', spec)
 sweep_after(wait)
 return {'begun', whole(token), whole(wait)}

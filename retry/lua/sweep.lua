@@ -1,8 +1,9 @@
 -- Returns the due claims. First lapsed leases: at the first lapse the work gets a new token and is queued
--- again, at the second in a row it is returned as `lapsed`. Then queued work that has waited for long: it
+-- again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long: it
 -- is to be published again, unless its lane holds a message for every piece of work.
--- KEYS: claims leases token swept   ARGV: most   -> list of {what, work, token, lane, spec}
-local claims, leases, counter, swept = unpack(KEYS)
+-- needs: lane_rounds
+-- KEYS: claims leases token swept setbacks   ARGV: most lapse_ms   -> list of {what, work, token, lane, spec}
+local claims, leases, counter, swept, setbacks = unpack(KEYS)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local found = {}
@@ -18,27 +19,24 @@ for _, set in ipairs(back > 5000 and {claims, leases} or {}) do
   local all = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
   for place = 1, #all, 2 do redis.call('ZADD', set, tonumber(all[place + 1]) - back, all[place]) end
 end
--- So do the expiry times of all keys: marks and locks of every app.
-for _, key in ipairs(back > 5000 and redis.call('KEYS', '*') or {}) do
-  local left = redis.call('PTTL', key)
-  if left > back then redis.call('PEXPIRE', key, left - back) end
-end
+-- So do the expiry times of all keys, a few in each call of setback.lua.
+if back > 5000 then redis.call('RPUSH', setbacks, string.format('%.0f 0', back)) end
 
 for _, work in ipairs(due(leases)) do
-  local claim = held(work, 'lapses')
+  local claim = held(work, 'lapsed', 'client', 'place')
   if not claim[1] then
     redis.call('ZREM', leases, work)
-  elseif tonumber(claim[4]) >= 1 then
+  elseif claim[4] and now - claim[4] < tonumber(ARGV[2]) then
     redis.call('ZADD', leases, now + 5000, work)
     report('lapsed', work, claim, claim[1])
   else
     local last = tonumber(redis.call('GET', counter) or 0)
     local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
     redis.call('SET', counter, token)
-    redis.call('HSET', 'retry:claim:' .. work, 'token', token, 'state', 'queued', 'lapses', claim[4] + 1)
+    redis.call('HSET', 'retry:claim:' .. work, 'token', token, 'state', 'queued', 'lapsed', string.format('%.0f', now))
     redis.call('ZREM', leases, work)
     redis.call('ZADD', claims, now + 5000, work)
-    redis.call('ZADD', 'retry:queued:' .. claim[2], now, work)
+    rejoin_lane(work, claim[2], claim[5] or '', claim[6] or now)
     report('again', work, claim, token)
   end
 end

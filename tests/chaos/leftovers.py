@@ -7,7 +7,7 @@ import redis
 MARKS = (
     *("retry:claim:*", "retry:claims", "retry:queued:*", "retry:leases"),
     *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
-    *("mirror:after:*", "mirror:unsettled"),
+    "mirror:unsettled",
 )
 QUEUED, DOMAINS = "fetch:queued", "fetch:domain:*"
 IN_FLIGHT = ("in_flight", "slow_in_flight")

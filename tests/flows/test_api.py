@@ -42,7 +42,8 @@ class Sender:
 @pytest.fixture(scope="module")
 def sender(stack: Stack) -> Sender:
     return Sender(
-        stack.base_url, stack.manage("create_token", "flows", "--mirror", "--feeds", "--user", "admin").strip()
+        stack.base_url,
+        stack.manage("create_token", "flows", "--layers", "*", "--mirror", "--feeds", "--user", "admin").strip(),
     )
 
 
@@ -97,6 +98,12 @@ def test_a_part_that_expires_is_painted_anew_and_the_rest_is_not(
 
     eventually(painted_anew, HOT_SECONDS + PAINTING_SECONDS, "the part is painted anew")
     assert _version(stack, keys[1]) == before[1]
+
+
+def test_a_token_for_files_may_not_change_a_layer(stack: Stack, many: str) -> None:
+    files = Sender(stack.base_url, stack.manage("create_token", f"files for {many}", "--mirror").strip())
+    answers = files.post(f"{many}/expire"), files.send(many, "s1,1,50")
+    assert [answer.status_code for answer in answers] == [403, 403]
 
 
 def test_many_who_send_speeds_at_once_lose_none(stack: Stack, sender: Sender, many: str) -> None:

@@ -47,7 +47,7 @@ class Caller:
 
 @pytest.fixture(scope="module")
 def caller(stack: Stack) -> Caller:
-    may = ("--mirror", "--take-down", "--feeds", "--user", "admin")
+    may = ("--layers", "*", "--mirror", "--take-down", "--feeds", "--user", "admin")
     return Caller(stack.base_url, stack.manage("create_token", "described", *may).strip())
 
 

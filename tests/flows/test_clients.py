@@ -13,9 +13,10 @@ import aiohttp
 import pytest
 import requests
 import urllib3
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
-from ..support.browser import FETCH, IMAGE
+from ..support import browser as support_browser
+from ..support.browser import FETCH, IMAGE, Visit
 from ..support.layers import load_line
 from ..support.stack import Stack
 from .slow.slow_content import SlowContent
@@ -95,13 +96,42 @@ def test_an_image_gets_a_cold_tile_from_another_origin(stack: Stack, other_page:
 
 
 @pytest.mark.browser
-def test_a_navigation_shows_the_waiting_page_and_then_the_content(stack: Stack, browser: Browser, name: str) -> None:
-    page = browser.new_page()
-    try:
-        page.goto(f"{stack.base_url}/slow/{name}?html=1&gated=1")
-        page.get_by_role("heading", name="Being prepared").wait_for()
+def test_a_page_that_is_soon_ready_is_all_that_a_person_sees(stack: Stack, desktop: Visit, name: str) -> None:
+    address = f"{stack.base_url}/slow/{name}?html=1&seconds=0.2"
+    shown: list[str] = []
+    desktop.page.on("domcontentloaded", lambda page: shown.append(page.url))
+    answer = desktop.page.goto(address)
+    assert answer is not None
+    assert (answer.status, answer.text(), shown) == (200, SlowContent(name).body.decode(), [address])
+
+
+@pytest.mark.browser
+def test_the_waiting_page_is_replaced_by_the_content_and_leaves_nothing_to_go_back_to(
+    stack: Stack, desktop: Visit, name: str
+) -> None:
+    page, address = desktop.page, f"{stack.base_url}/slow/{name}?html=1&gated=1"
+    page.goto(f"{stack.base_url}/robots.txt")
+    answer = page.goto(f"{address}#part")
+    assert answer is not None
+    assert (answer.status, answer.headers["cache-control"]) == (503, "no-store")
+    expect(page.get_by_role("heading", name="Being prepared")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("Work on it has begun.")
+    assert page.url == f"{address}#part"
+    stack.open_gate(name)
+    expect(page.locator("pre")).to_have_text(SlowContent(name).body.decode())
+    assert page.url == f"{address}#part"
+    page.go_back()
+    assert page.url == f"{stack.base_url}/robots.txt"
+    assert [text for text in desktop.complaints if "503" not in text] == []
+
+
+@pytest.mark.browser
+def test_without_scripts_the_waiting_page_loads_the_content_by_itself(
+    stack: Stack, browser: Browser, name: str
+) -> None:
+    with support_browser.visit(browser, java_script_enabled=False) as visit:
+        visit.page.goto(f"{stack.base_url}/slow/{name}?html=1&gated=1")
+        expect(visit.page.get_by_role("heading", name="Being prepared")).to_be_visible()
         stack.open_gate(name)
-        page.get_by_text(f"{name}.0").first.wait_for()
-        assert page.evaluate("document.body.innerText.trim()") == SlowContent(name).body.decode().strip()
-    finally:
-        page.close()
+        expect(visit.page.locator("pre")).to_have_text(SlowContent(name).body.decode())
+        assert visit.page.url == f"{stack.base_url}/slow/{name}?html=1&gated=1"

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator
 from hashlib import sha256
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pytest
 
@@ -201,11 +201,16 @@ def test_a_client_cannot_ask_to_be_handed_over(stack: Stack, crowd: Crowd, deliv
     assert crowd.visit("/admin/login/", headers={"X-Front": "returned"}).statuses == [200]
 
 
-def test_a_navigation_gets_the_waiting_page(crowd: Crowd, stack: Stack, name: str) -> None:
+def test_a_person_gets_a_page_that_is_soon_ready_and_else_the_waiting_page(
+    crowd: Crowd, stack: Stack, delivery: str, name: str
+) -> None:
     headers = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html"}
-    visit = crowd.visit(f"/slow/{quote(name)}?html=1&gated=1", headers=headers)
-    assert visit.statuses == [503]
-    assert b"Being prepared" in visit.body
+    soon = crowd.visit(f"/slow/{name}s?html=1&seconds=0.1", headers=headers)
+    assert (soon.status, soon.body, redirects(soon)) == (200, SlowContent(f"{name}s").body, REDIRECTS[delivery])
+    later = crowd.visit(f"/slow/{name}?html=1&gated=1", headers=headers)
+    assert (later.status, redirects(later)) == (503, REDIRECTS[delivery])
+    assert later.answers[-1].headers.getall("Cache-Control") == ["no-store"]
+    assert b"Being prepared" in later.body
     stack.open_gate(name)
 
 

@@ -1,14 +1,18 @@
 """One process for everything that HTTP asks, as `manage.py runserver` is: no nginx, no waiting instance."""
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -104,6 +108,27 @@ def test_one_process_sends_to_wait_and_waits_itself(server: DevelopmentServer, n
     assert [step.status_code for step in answer.history] == [302, 302]
     assert answer.content == SlowContent(name).body
     assert server.executions(name) == 1
+
+
+@pytest.mark.no_database
+def test_one_process_shows_people_the_waiting_page_and_tells_its_state(server: DevelopmentServer, name: str) -> None:
+    address = f"{server.base_url}/slow/{name}?html=1&gated=1"
+    answer = requests.get(address, headers={"Accept": "text/html"}, timeout=30)
+    assert ([step.status_code for step in answer.history], answer.status_code) == ([302], 503)
+    status = re.search('data-status="([^"]+)"', answer.text)
+    assert status is not None
+    told = requests.get(f"{server.base_url}{unescape(status[1])}", headers={"Prefer": "wait=9"}, timeout=5)
+    assert (told.status_code, told.json()["waiting"]) == (202, "Work on it has begun.")
+    Diary(server.data / "slow", name).open_gate()
+
+
+@pytest.mark.no_database
+def test_an_address_need_not_be_ascii(server: DevelopmentServer, name: str) -> None:
+    with socket.create_connection(("127.0.0.1", urlsplit(server.base_url).port or 80), 10) as client:
+        client.sendall(f"GET /slow/{name}?x=caf\u00e9 HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        answer = client.makefile("rb").read()
+    assert b" 302 " in answer.split(b"\r\n")[0]
+    assert b"caf%25C3%25A9" in answer, "the way back, encoded within the ticket"
 
 
 @pytest.mark.no_database

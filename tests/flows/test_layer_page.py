@@ -1,8 +1,6 @@
 """The page of a layer in a real browser, and the code that it gives away, run as it stands there."""
 
 import re
-import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -21,7 +19,6 @@ from ..support.stack import ROOT, Stack, eventually
 
 pytestmark = pytest.mark.browser
 
-DOCUMENTED = "http://127.0.0.1:8000"
 LEAFLET = ROOT / "resources" / "static" / "vendor" / "leaflet"
 LEAFLET_FILES = re.compile(r"https://unpkg\.com/leaflet@[\d.]+/dist/(leaflet\.(?:js|css))")
 TRAFFIC = {bytes.fromhex(colour[1:]) for colour in COLOURS.values()}
@@ -199,28 +196,3 @@ def deeper(code: str, zoom: int) -> str:
     changed, count = re.subn(r"(setView\(.*?\], )\d+", rf"\g<1>{zoom}", code)
     assert count == 1
     return changed
-
-
-@pytest.fixture
-def documented(site: str) -> dict[str, list[str]]:
-    """The code of docs/clients.md by language, with this site's address."""
-    text = (ROOT / "docs" / "clients.md").read_text().replace(DOCUMENTED, site)
-    blocks: dict[str, list[str]] = {}
-    for language, code in re.findall(r"```(\w*)\n(.*?)\n```", text, re.DOTALL):
-        blocks.setdefault(language, []).append(code)
-    return blocks
-
-
-def test_the_documented_line_of_curl_gets_a_tile(documented: dict[str, list[str]], tmp_path: Path) -> None:
-    [line] = documented[""]
-    subprocess.run(shlex.split(line), cwd=tmp_path, check=True, timeout=TILES_SECONDS)
-    assert Image.open(BytesIO((tmp_path / "tile.png").read_bytes())).size == (256, 256)
-
-
-def test_the_documented_lines_for_requests_get_a_tile(documented: dict[str, list[str]]) -> None:
-    [code] = [block for block in documented["python"] if "requests" in block]
-    names: dict[str, object] = {}
-    exec(code, names)
-    tile = names["tile"]
-    assert isinstance(tile, bytes)
-    assert Image.open(BytesIO(tile)).size == (256, 256)

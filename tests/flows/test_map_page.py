@@ -36,6 +36,24 @@ SHOWS_STANDING = """() => [...document.querySelectorAll(".leaflet-overlays-pane 
   return false;
 })"""
 
+OLDER_CHANGES = """
+const send = window.fetch;
+let answered = false;
+window.looks = 0;
+window.fetch = async (address, options) => {
+  const response = await send(address, options);
+  if (!String(address).endsWith("/changes.json")) return response;
+  const isFirst = ++window.looks === 1;
+  const isOlder = window.looks <= 2 || !answered;
+  const body = await response.json();
+  if (isOlder) delete body.layers.countries;
+  if (isFirst) await new Promise((resolve) => setTimeout(resolve, 2500));
+  answered = true;
+  return Response.json(body, { headers: isOlder && !isFirst ? { "Server-Timing": "front;desc=UPDATING" } : {} });
+};
+"""
+"""The front's first answers are a copy without a layer: the first comes late, the next while the copy is renewed."""
+
 
 def told(site: str, *gone: str) -> dict[str, Any]:
     """The layers in the change feed, as if there were some no more."""
@@ -176,6 +194,14 @@ def test_layers_that_go_leave_the_page_and_later_ones_are_told_of(site: str, des
     with page.expect_navigation():
         button.click()
     assert page.url.endswith("/without:earthquakes")
+
+
+def test_a_copy_from_before_the_page_takes_no_layer_away(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.add_init_script(OLDER_CHANGES)
+    page.goto(f"{site}/{CENTRAL_LONDON}/without:earthquakes")
+    page.wait_for_function("() => window.looks >= 4", timeout=TILES_SECONDS * 1000)
+    expect(page.locator('[data-layer="countries"]')).to_be_checked()
 
 
 def test_a_phone_shows_the_map_without_scrolling_sideways(site: str, phone: Visit) -> None:

@@ -1,4 +1,4 @@
-"""Pushes by a cloud, on the whole site: registered, verified, pinged, fetched; forged; and with processes killed."""
+"""Pushes by a cloud, on the whole site: registered for a reader of all feeds, verified, pinged, fetched; forged."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,10 +18,11 @@ from ..support.feed_server import FeedServers
 from ..support.stack import Stack, eventually
 
 PATHS = [f"/told/{number}" for number in range(6)]
-READER = "from django.contrib.auth.models import User; User.objects.get_or_create(username='told')"
-SUBSCRIBE = """
+MINUTE_PASSES = """
 from datetime import UTC, datetime
+from feeds import followers
 from feeds.subscriptions import renewals
+followers.count_readers(datetime.now(UTC))
 renewals.scan_subscriptions(datetime.now(UTC))
 """
 REMOVE = """
@@ -44,10 +45,11 @@ def origin(stack: Stack, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory)
     """The servers of feeds that are read, and registered at the cloud that they name."""
     with feed_server.running(2) as servers:
         servers.more = cloud_server.element(cloud)
-        stack.manage("shell", "-c", READER)
-        stack.manage("import_opml", str(listed(servers, tmp_path_factory.mktemp("told"))), "--follow", "told")
-        eventually(lambda: served(stack) == expected(servers), 60, "all feeds are read and served")
-        stack.manage("shell", "-c", SUBSCRIBE)
+        stack.manage("import_opml", str(listed(servers, tmp_path_factory.mktemp("told"))))
+        eventually(lambda: all(title in shown(stack) for title in expected(servers)), 60, "all feeds are read")
+        requests.get(f"{stack.base_url}/feeds/all.atom", timeout=60).raise_for_status()
+        eventually(lambda: any(stack.state.scan_iter("feeds:combination-readers:*")), 30, "its reader is noted")
+        stack.manage("shell", "-c", MINUTE_PASSES)
         eventually(lambda: set(subscribers(cloud)) == set(urls(servers)), 60, "all are registered and verified")
         yield servers
         stack.manage("shell", "-c", REMOVE)
@@ -74,6 +76,11 @@ def served(stack: Stack) -> Counter[str]:
     return Counter(item["title"] for item in answer.json()["items"]) if answer.ok else Counter()
 
 
+def shown(stack: Stack) -> str:
+    """The page for people, who are no readers by it."""
+    return requests.get(f"{stack.base_url}/feeds/category/told/", timeout=60).text
+
+
 def expected(servers: FeedServers) -> Counter[str]:
     return Counter(f"{path}/{name} {servers.edition}" for path in PATHS for name in servers.names)
 
@@ -82,6 +89,12 @@ def ping_all(cloud: Cloud, servers: FeedServers) -> list[bool]:
     """All of them at once."""
     with ThreadPoolExecutor(len(PATHS)) as pool:
         return [taken for each in pool.map(cloud.ping, urls(servers)) for taken in each]
+
+
+def test_after_an_import_a_reader_of_all_feeds_has_each_subscribed_that_names_a_cloud(
+    cloud: Cloud, origin: FeedServers
+) -> None:
+    assert set(subscribers(cloud)) == set(urls(origin))
 
 
 def test_pings_at_once_have_each_feed_fetched_once_and_served_fresh(

@@ -16,7 +16,32 @@ from ..support.stack import Stack, eventually
 
 HOT_SECONDS = 5
 BIG_BYTES = 20_000_000
+ADD_OLD_ROWS = """
+from datetime import timedelta
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+from resources.fetch.models import FetchDomain
+from resources.mirror.models import Batch, MirroredHost, Resource, Rule, Tally
+at = timezone.now() - timedelta(days=500)
+FetchDomain.objects.filter(pk=FetchDomain.objects.create(scope="old.example").pk).update(updated_at=at)
+MirroredHost.objects.create(host="old.example", learnt_at=at)
+Rule.objects.create(kind="parameter", host="old.example", name="p", proposed_at=at)
+Resource.objects.create(url_digest="old", url="https://old.example/", state="failed", wanted_at=at, fetched_at=at)
+Tally.objects.create(hour=at, step="new")
+Batch.objects.create(sender="old", key="old", created_at=at, finished_at=at)
+Session.objects.create(session_key="old", expire_date=at)
+"""
 """Above MIRROR_HOT_BYTES: nginx reads it by itself."""
+MAKE_DUE = """
+from django.utils import timezone
+from resources.mirror import lookup
+from resources.mirror.models import MirroredHost, Resource
+MirroredHost.objects.update_or_create(host="127.0.0.2", defaults={{"recheck": True}})
+rows = Resource.objects.filter(url={url!r})
+rows.update(due_at=timezone.now())
+lookup.forget_statuses(list(rows.values_list("pk", flat=True)))
+"""
+"""Passes the time until the URL may be requested again. Files of 127.0.0.2 are checked for new content."""
 
 
 def picture() -> bytes:
@@ -35,7 +60,7 @@ def origin() -> Iterator[FileServer]:
 @pytest.fixture(scope="module")
 def signed(stack: Stack, origin: FileServer) -> dict[str, str]:
     """Addresses by the origin's paths."""
-    paths = [*origin.files, "/missing"]
+    paths = [*origin.files, "/missing", "/late"]
     printed = stack.manage("sign_url", *(origin.url + path for path in paths)).split()
     return {path: address.removeprefix(stack.base_url) for path, address in zip(paths, printed, strict=True)}
 
@@ -74,7 +99,16 @@ def test_parts_validators_and_heads(crowd: Crowd, origin: FileServer, signed: di
             assert (visit.status, visit.body) == (206, part)
             assert visit.answers[-1].headers["Content-Range"].endswith(f"/{len(body)}")
         assert crowd.visit(address, headers={"Range": f"bytes={len(body)}-"}).status == 416
-        assert crowd.visit(address, headers={"If-None-Match": f'"{sha256(body).hexdigest()}"'}).status == 304
+        etag = f'"{sha256(body).hexdigest()}"'
+        assert crowd.visit(address, headers={"If-None-Match": etag}).status == 304
+        resumed = crowd.visit(address, headers={"If-Match": etag, "Range": "bytes=10-19"})
+        assert (resumed.status, resumed.body) == (206, body[10:20])
+        date = resumed.answers[-1].headers["Last-Modified"]
+        for condition, status in (({"If-Match": etag}, 200), ({"If-Match": '"x"'}, 412)):
+            assert crowd.visit(address, headers=condition).status == status
+        for moment, status in ((date, 206), ("Fri, 21 Nov 2025 22:30:00 GMT", 412)):
+            unmodified = {"If-Unmodified-Since": moment, "Range": "bytes=10-19"}
+            assert crowd.visit(address, headers=unmodified).status == status
         head = crowd.visit(address, method="HEAD")
         assert (head.status, head.body) == (200, b"")
         assert head.answers[-1].headers["Content-Length"] == str(len(body))
@@ -130,6 +164,47 @@ def test_what_the_origin_does_not_have_is_not_found_and_asked_for_once(
     assert origin.asked.count("/missing") == 1
 
 
+def test_what_failed_says_when_it_is_tried_again_and_then_is(
+    stack: Stack, crowd: Crowd, origin: FileServer, signed: dict[str, str]
+) -> None:
+    failed = crowd.visit(signed["/late"]).answers[-1]
+    assert failed.status == 404
+    assert 86_390 < int(failed.headers["Retry-After"]) <= 86_401
+    origin.files["/late"] = b"here by now"
+    assert crowd.visit(f"{signed['/late']}?early").status == 404
+    stack.manage("shell", "-c", MAKE_DUE.format(url=f"{origin.url}/late"))
+    eventually(lambda: crowd.visit(signed["/late"]).body == b"here by now", 20, "it is tried again")
+    assert origin.asked.count("/late") == 2
+
+
+@pytest.mark.parametrize("size", [100, BIG_BYTES])
+def test_new_content_of_a_url_is_served_where_that_is_checked_and_the_old_digest_stays(
+    stack: Stack, crowd: Crowd, size: int
+) -> None:
+    first, second = os.urandom(size), os.urandom(size)
+    with file_server.running("127.0.0.2") as origin:
+        origin.files["/news"], origin.etags["/news"] = first, '"1"'
+        url = f"{origin.url}/news"
+        address = stack.manage("sign_url", url).strip().removeprefix(stack.base_url)
+        assert crowd.visit(address).body == first
+        for etag, body in (('"1"', first), ('"2"', second)):
+            origin.files["/news"], origin.etags["/news"], asked = body, etag, len(origin.asked)
+            stack.manage("shell", "-c", MAKE_DUE.format(url=url))
+
+            def is_checked() -> bool:
+                stale = crowd.visit(address)
+                assert stale.statuses == [200]
+                return len(origin.asked) > asked  # noqa: B023  called in this turn alone
+
+            eventually(is_checked, 20, "a request has it checked")
+            eventually(lambda: crowd.visit(address).body == body, 20, "its content is served")  # noqa: B023
+        assert origin.known == [("/news", '"1"')] * 2
+    answer = crowd.visit(address).answers[-1]
+    assert "immutable" not in answer.headers["Cache-Control"]
+    assert "Last-Modified" not in answer.headers
+    assert crowd.visit(address_of(first)).body == first
+
+
 def test_forged_addresses_and_other_methods_are_refused(crowd: Crowd, signed: dict[str, str]) -> None:
     signature, encoded = signed["/a.png"].split("/")[2:]
     assert crowd.visit(f"/resources/{signature[::-1]}/{encoded}").status == 403
@@ -158,6 +233,13 @@ def test_a_download_goes_on_when_main_is_killed_and_can_be_resumed(
 
     assert resumed(address)
     eventually(lambda: resumed(stack.base_url + signed["/big"]), 20, "the rest of it from what main looks up")
+
+
+def test_old_rows_are_removed_by_a_worker(stack: Stack) -> None:
+    stack.manage("shell", "-c", ADD_OLD_ROWS)
+    assert stack.manage("prune", "--dry-run").splitlines()[-1] == "7 old rows would go."
+    stack.manage("shell", "-c", "from resources import old_rows; old_rows.continue_pruning()")
+    eventually(lambda: stack.manage("prune", "--dry-run") == "0 old rows would go.\n", 20, "none of them is left")
 
 
 def test_taken_down_it_is_gone_within_the_hot_window_and_not_fetched_again(

@@ -74,6 +74,38 @@ def test_a_client_that_has_it_is_told_so(crowd: Crowd, name: str) -> None:
     assert crowd.visit(address, headers={"If-None-Match": '"of-something-else"'}).statuses == [200]
 
 
+def test_a_refresh_that_changes_nothing_leaves_a_client_what_it_has(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?fresh=1&stale=600"
+    first = crowd.visit(address).answers[-1].headers
+    held = {"If-None-Match": first["ETag"], "If-Modified-Since": first["Last-Modified"]}
+
+    def is_refreshed() -> bool:
+        again = crowd.visit(address, headers=held)
+        assert (again.statuses, again.answers[-1].headers.getall("Last-Modified")) == ([304], [first["Last-Modified"]])
+        return stack.executions(name, "finish") >= 3
+
+    eventually(is_refreshed, 20, "it is refreshed twice")
+
+
+def test_a_tag_alone_decides_and_its_304_has_the_fields_of_the_200(crowd: Crowd, name: str) -> None:
+    address, packed = f"/slow/{name}?size=5000", {"Accept-Encoding": "gzip"}
+    crowd.visit(address)
+    whole = crowd.visit(address, headers=packed).answers[-1].headers
+    long_ago = {"If-Modified-Since": "Fri, 21 Nov 2025 22:30:00 GMT"}
+    for conditions in (
+        {"If-None-Match": whole["ETag"], **long_ago},
+        {"If-None-Match": whole["ETag"].removeprefix("W/"), **long_ago},
+        {"If-Modified-Since": whole["Last-Modified"]},
+    ):
+        again = crowd.visit(address, headers={**packed, **conditions})
+        assert again.statuses == [304]
+        for field in ("ETag", "Vary", "Last-Modified"):
+            assert again.answers[-1].headers.getall(field) == whole.getall(field)
+    assert (whole["ETag"][:2], whole["Vary"]) == ("W/", "Accept-Encoding")
+    newer = crowd.visit(address, headers={"If-None-Match": '"x"', "If-Modified-Since": whole["Last-Modified"]})
+    assert newer.statuses == [200]
+
+
 def test_parts_are_given_out_on_the_first_visit_and_by_the_front(crowd: Crowd, name: str) -> None:
     address, body = f"/slow/{name}?size=5000", SlowContent(name, size=5000).body
     for statuses in ([302, 302, 206], [206]):

@@ -2,11 +2,12 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from ..support.crowd import Crowd
+from ..support.crowd import Crowd, Visit
 from ..support.layers import colour_of, load_line
 from ..support.stack import Stack, eventually
 from .slow.slow_content import SlowContent
@@ -26,6 +27,13 @@ def stack() -> Iterator[Stack]:
         SMALL="1", DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS), RETRY_MAX_WAITS=str(MAX_WAITS), BACKLOG_LIMIT=str(BACKLOG)
     ) as running:
         yield running
+
+
+@pytest.fixture
+def other_crowd(stack: Stack) -> Iterator[Crowd]:
+    """Clients of another address."""
+    with Crowd(stack.base_url, "127.0.0.9") as clients:
+        yield clients
 
 
 def test_a_small_site_paints_a_tile(stack: Stack, crowd: Crowd, tmp_path: Path) -> None:
@@ -52,32 +60,47 @@ def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stac
     assert stack.executions(name) == 1
 
 
-def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crowd, name: str) -> None:
+def fill_lane(stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str) -> list[Future[list[Visit]]]:
+    """Holds the worker, and queues as much as the lane takes: one client gets at most a share of it."""
     held = crowd.send([f"/slow/{name}held?gated=1"])
     stack.wait_for(f"{name}held")
-    queued = crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG)])
+    queued = [held, crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG - 1)])]
+    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG - 1, 10, "one client's share is full")
+    queued.append(other_crowd.send([f"/slow/{name}other"]))
     eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG, 10, "the lane is full")
+    return queued
+
+
+def test_a_full_backlog_is_refused_and_leaves_no_claim(
+    stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str
+) -> None:
+    queued = fill_lane(stack, crowd, other_crowd, name)
     refused = crowd.visit(f"/slow/{name}refused")
     assert refused.statuses == [503]
     assert refused.is_honest_refusal
     assert "backlog full" in refused.answers[-1].cache_status
     assert not stack.state.exists(f"retry:claim:slow:{name}refused:0")
     stack.open_gate(f"{name}held")
-    assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])
+    assert all(
+        visit.status == 200 or visit.is_honest_refusal
+        for visit in [visit for sent in queued for visit in sent.result(20)]
+    )
     assert stack.executions(f"{name}refused") == 0
     assert crowd.insist([f"/slow/{name}refused"])[0].body == SlowContent(f"{name}refused").body
 
 
-def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(stack: Stack, crowd: Crowd, name: str) -> None:
+def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(
+    stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str
+) -> None:
     stack.state.mset({"retry:duration:paint.now": 3000, f"retry:duration:slow:{name}": 4000})
-    held = crowd.send([f"/slow/{name}held?gated=1"])
-    stack.wait_for(f"{name}held")
-    queued = crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG)])
-    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG, 10, "the lane is full")
+    queued = fill_lane(stack, crowd, other_crowd, name)
     refused = crowd.visit(f"/slow/{name}refused?kind={name}")
     stack.open_gate(f"{name}held")
     assert refused.answers[-1].headers["Retry-After"] == str(BACKLOG * 3 + 4)
-    assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])
+    assert all(
+        visit.status == 200 or visit.is_honest_refusal
+        for visit in [visit for sent in queued for visit in sent.result(20)]
+    )
 
 
 def test_a_client_waits_a_second_time_and_gets_its_content(stack: Stack, crowd: Crowd, name: str) -> None:

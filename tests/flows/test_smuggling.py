@@ -83,6 +83,15 @@ def test_what_could_be_read_in_two_ways_is_refused(stack: Stack, crowd: Crowd, n
 
 
 @pytest.mark.no_database
+def test_a_search_need_not_be_encoded_and_what_is_no_text_is_refused_by_a_problem(stack: Stack) -> None:
+    in_utf8, in_latin1 = "GET /feeds/all.atom?q=caf\u00c3\u00a9", "GET /feeds/all.atom?q=caf\u00e9"
+    assert ask(stack, in_utf8, [], "")[0] in {200, 302}
+    for target in (in_latin1, "GET /feeds/all.atom?q=caf\x01"):
+        status, problem = ask(stack, target, [], "")
+        assert (status, json.loads(problem)["status"]) == (400, 400), target
+
+
+@pytest.mark.no_database
 @pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["CR LF", "bare LF"])
 def test_a_request_in_a_body_is_no_request(stack: Stack, crowd: Crowd, name: str, unheard: str, end: str) -> None:
     for case, fields in READ_IN_ONE_WAY.items():

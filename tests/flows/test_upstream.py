@@ -53,6 +53,18 @@ def test_a_cold_tile_is_fetched_once_and_comes_by_two_redirects(crowd: Crowd, or
     assert "s-maxage" in visits[0].answers[-1].headers["Cache-Control"]
 
 
+def test_an_own_server_gets_as_many_requests_at_a_time_as_its_layer_says(
+    stack: Stack, crowd: Crowd, origin: TileServer, name: str
+) -> None:
+    slug = load(stack, crowd, name[:12], origin, "--in-flight", "16")
+    origin.gate.clear()
+    sent = crowd.send([f"/tiles/{slug}/7/{number}/1.png" for number in range(100)])
+    eventually(lambda: origin.at_once == 16, 20, "it has so many in flight")
+    origin.gate.set()
+    assert [visit.status for visit in sent.result(60)] == [200] * 100
+    assert (origin.peak, len(origin.asked)) == (16, 100)
+
+
 def test_a_tile_that_its_server_lacks_is_empty_and_remembered(crowd: Crowd, origin: TileServer, layer: str) -> None:
     origin.status = 404
     first, second = crowd.visit(f"/tiles/{layer}/3/1/2.png"), crowd.visit(f"/tiles/{layer}/3/1/2.png?again")

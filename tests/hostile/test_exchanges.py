@@ -180,6 +180,18 @@ async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origi
     await asyncio.gather(*hanging, return_exceptions=True)
 
 
+async def test_a_wait_for_a_turn_is_no_time_of_an_answer(origin: Origin, client: FetchClient) -> None:
+    origin.does("/there", answer())
+
+    async def wait_for_turn(url: str) -> None:
+        await asyncio.sleep(0.3)
+
+    fetch = FetchRequest(origin.does("/", redirect("/there")), limits=LIMITS)
+    timing = (await client.fetch(fetch, turn=wait_for_turn)).timing
+    assert len(timing.answer_seconds) == 2
+    assert sum(timing.answer_seconds) <= timing.seconds - 0.29
+
+
 async def test_the_time_and_the_bytes_are_told(origin: Origin, client: FetchClient) -> None:
     slow = steps(0.1, head("200 OK", "Content-Length: 10"), 0.4, b"x" * 10)
     outcome = await timed(client, FetchRequest(origin.does("/", slow), limits=LIMITS))

@@ -125,6 +125,24 @@ async def test_nothing_of_the_askers_goes_to_another_origin_nor_back_from_there(
             assert not {"authorization", "cookie", "x-token", "referer", "if-none-match"} & set(fields)
 
 
+@pytest.mark.parametrize("is_encrypted", [False, True])
+async def test_secrets_go_over_tls_alone_and_with_no_redirect_to_http(certificate: Path, is_encrypted: bool) -> None:
+    names = Names(secure_example=[["127.0.0.1"]])
+    async with (
+        visiting(lookup=names, tls=trusting(certificate), allow_downgrade=True) as (plain, client),
+        Origin(tls=served(certificate)) as secure,
+    ):
+        plain.does("/", answer())
+        secure.does("/", redirect("/same"))
+        secure.does("/same", redirect(plain.url("/")))
+        url = f"https://secure.example:{secure.port}/" if is_encrypted else plain.url("/")
+        fetch = FetchRequest(url, headers={"Referer": "me"}, secrets={"X-Token": "secret"}, limits=LIMITS)
+        assert isinstance(await timed(client, fetch), Fetched)
+        assert "secret" not in str(plain.asked)
+        assert [asked.fields["x-token"] for asked in secure.asked] == ["secret"] * 2 * is_encrypted
+        assert ("referer" in plain.asked[0].fields) is not is_encrypted
+
+
 async def test_another_port_is_another_origin(origin: Origin, client: FetchClient) -> None:
     async with Origin() as other:
         url = origin.does("/", redirect(other.does("/", answer())))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from project.nginx_config import FrontBucket
+from retry.headers import LONG_AGO
 
 from ..support.server import Handler, serving
 from .conftest import RunningFront, Start
@@ -17,12 +18,14 @@ from .origin import Answer, Asked
 BODY = bytes(range(256)) * 40
 DIGEST = sha256(BODY).hexdigest()
 ETAG = f'"{DIGEST}"'
+DATE, OLDER_DATE = "Sat, 21 Nov 2026 22:30:00 GMT", "Fri, 21 Nov 2025 22:30:00 GMT"
 ADDRESS = f"/resources/{DIGEST}"
 SAID = {
     "Content-Type": "image/png",
     "Content-Disposition": "inline",
     "ETag": ETAG,
-    "Last-Modified": "Sat, 21 Nov 2026 22:30:00 GMT",
+    "Last-Modified": LONG_AGO,
+    "X-Delivered-Last-Modified": DATE,
     "X-Delivered-Cache-Control": "public, max-age=31536000, s-maxage=2, immutable",
     "Content-Security-Policy": "sandbox",
     "Content-Location": ADDRESS,
@@ -91,11 +94,11 @@ def test_a_file_comes_with_what_main_said_of_it_and_nothing_else(site: RunningFr
     reply = site.get(ADDRESS)
     assert (reply.status, reply.body) == (200, BODY)
     got = {name.lower(): reply.headers.get_all(name) for name in reply.headers}
-    for name, value in SAID.items():
-        if not name.startswith("X-Delivered"):
-            assert got[name.lower()] == [value], name
-    assert got["cache-control"] == [SAID["X-Delivered-Cache-Control"]]
+    renamed = {name.removeprefix("X-Delivered-"): value for name, value in SAID.items()}
+    for name, value in renamed.items():
+        assert got[name.lower()] == [value], name
     assert got["x-content-type-options"] == ["nosniff"]
+    assert not {name for name in got if name.startswith("x-delivered")}
     assert not {"x-accel-redirect", "x-bucket-link", "x-amz-request-id", "set-cookie", "expires"} & got.keys()
 
 
@@ -107,7 +110,15 @@ PART = {"Range": "bytes=100-199"}
     [
         *((PART, 206), ({**PART, "If_Range": ETAG}, 206), ({**PART, "If_Range": '"another"'}, 200)),
         *(({"If_None_Match": known}, 304) for known in (ETAG, f"W/{ETAG}", f'"x", {ETAG}', "*")),
-        ({"If_None_Match": '"x"'}, 200),
+        *(({"If_None_Match": tag, "If_Modified_Since": DATE}, status) for tag, status in ((ETAG, 304), ('"x"', 200))),
+        *(({"If_None_Match": tag}, 200) for tag in ('"x"', f'"x{ETAG[1:]}')),
+        ({"If_None_Match": ETAG, "If_Modified_Since": OLDER_DATE}, 304),
+        ({"If_Match": ETAG}, 200),
+        ({**PART, "If_Match": ETAG}, 206),
+        ({**PART, "If_Match": ETAG, "If_Range": ETAG}, 206),
+        ({**PART, "If_Match": ETAG, "If_Range": '"another"'}, 200),
+        ({**PART, "If_Match": ETAG, "If_Unmodified_Since": OLDER_DATE}, 206),
+        ({**PART, "If_Unmodified_Since": DATE}, 206),
     ],
 )
 def test_a_client_gets_the_part_that_it_lacks(site: RunningFront, headers: dict[str, str], status: int) -> None:
@@ -140,10 +151,25 @@ def test_no_client_can_ask_for_it(site: RunningFront, address: str) -> None:
     assert site.main.asked == []
 
 
+def test_what_main_has_judged_is_not_judged_again(site: RunningFront) -> None:
+    head = site.get(ADDRESS, method="HEAD", If_Match=ETAG)
+    assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", str(len(BODY)))
+    assert head.headers.get_all("Last-Modified") == [DATE]
+    assert site.main.asked[-1].headers["if-match"] == ETAG
+
+
 @pytest.mark.parametrize("site", ["here"], indirect=True)
-def test_a_file_that_has_gone_just_now_is_not_found(site: RunningFront) -> None:
+def test_past_the_end_of_what_main_has_judged_there_is_nothing(site: RunningFront) -> None:
+    reply = site.get(ADDRESS, If_Match=ETAG, Range=f"bytes={len(BODY)}-")
+    assert (reply.status, reply.headers["Content-Range"]) == (416, f"bytes */{len(BODY)}")
+    assert reply.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("headers", [{}, {"If_Match": ETAG}])
+@pytest.mark.parametrize("site", ["here"], indirect=True)
+def test_a_file_that_has_gone_just_now_is_not_found(site: RunningFront, headers: dict[str, str]) -> None:
     site.main.answer = lambda _: Answer(headers={**SAID, "X-Accel-Redirect": f"{SHELF}-gone"}, body=b"")
-    assert site.get(ADDRESS).status == 404
+    assert site.get(ADDRESS, **headers).status == 404
 
 
 @pytest.mark.parametrize("site", ["bucket"], indirect=True)

@@ -13,7 +13,7 @@ from project import beat, nginx_reload, supervisor
 
 from ..support.stack import eventually
 from .conftest import RunningFront, Start
-from .origin import HOT, Answer
+from .origin import HOT, Answer, Asked
 
 
 @pytest.mark.parametrize("status", [200, 302])
@@ -48,6 +48,18 @@ def test_refusals_from_the_cache_say_that_they_are(site: RunningFront, status: i
     assert refusal.status == status
     assert refusal.headers.get_all("Cache-Status") == ["Tarry; fwd=bypass", "nginx; hit"]
     assert refusal.headers["Server-Timing"] == "front;desc=HIT"
+
+
+def test_a_kept_problem_is_no_page_and_the_other_way_round(site: RunningFront) -> None:
+    def refuse(asked: Asked) -> Answer:
+        kept = {"Cache-Control": "public, max-age=60", "Vary": "Accept, Sec-Fetch-Mode"}
+        return Answer(404, kept, asked.headers["accept"].encode())
+
+    site.main.answer = refuse
+    for _ in range(2):
+        for accept in ("text/html", "application/json"):
+            assert site.get("/feeds/none/", Accept=accept).body == accept.encode()
+    assert len(site.main.asked) == 2
 
 
 def test_no_worker_holds_on_to_an_entry_that_was_replaced(start: Start) -> None:

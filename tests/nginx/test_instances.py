@@ -49,6 +49,25 @@ def test_a_slash_is_added_by_a_path_alone(start: Start, target: str) -> None:
     assert (answer.status, answer.headers["Location"]) == (301, target + "/")
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_page"),
+    [
+        ({"Sec_Fetch_Mode": "navigate", "Accept": "text/html,*/*;q=0.8"}, True),
+        ({"Accept": "text/html,application/xml;q=0.9"}, True),
+        ({"Sec_Fetch_Mode": "no-cors", "Accept": "image/*,*/*;q=0.8"}, False),
+        ({"Accept": "text/html;q=0, */*"}, False),
+    ],
+)
+def test_without_main_people_see_a_page(site: RunningFront, fields: dict[str, str], is_page: bool) -> None:
+    site.main.close()
+    site.retry.close()
+    for target in ("/feeds/", "/retry_after?key=a"):
+        answer = site.get(target, **fields)
+        assert (answer.status, answer.headers["Retry-After"], answer.headers["Cache-Control"]) == (503, "1", "no-store")
+        assert answer.headers["Content-Type"].startswith("text/html") == is_page
+        assert answer.headers["Vary"] == "Accept, Sec-Fetch-Mode"
+
+
 @pytest.mark.parametrize("target", ["/tiles/a", "/", "/admin/", "/api/layers", "/healthz"])
 def test_without_main_the_answer_is_a_503_that_says_when_to_come_back(site: RunningFront, target: str) -> None:
     site.main.close()
@@ -106,6 +125,19 @@ def test_a_method_that_nginx_refuses_itself_is_a_problem(site: RunningFront, tar
     assert answer.headers["Allow"] == allowed
     assert json.loads(answer.body)["status"] == 405
     assert site.main.asked == []
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS"])
+def test_static_files_are_only_read(site: RunningFront, method: str) -> None:
+    (site.front.data.static / "map.js").write_text("1")
+    answer = site.get("/static/map.js", method=method)
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+    assert json.loads(answer.body)["status"] == 405
+
+
+def test_other_hosts_are_told_of_methods_too(site: RunningFront) -> None:
+    answer = site.get("/", "elsewhere.example", method="TRACE")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
 def test_a_trusted_proxy_is_believed(start: Start) -> None:

@@ -78,6 +78,21 @@ def test_addresses_are_normalised_and_without_arguments(site: RunningFront) -> N
     assert b"secret" not in site.front.data.traffic.read_bytes()
 
 
+def test_arguments_that_name_content_are_a_part_of_its_address(start: Start) -> None:
+    site = start(traffic_log=LOG, counted=("/staticmap", "/tiles/"), with_arguments={"/staticmap": ("layers", "zoom")})
+    for target in (
+        "/staticmap?zoom=3&layers=a%2Cb,c",
+        "/staticmap?zoom=3&token=secret",
+        "/staticmap?zoom=se/cret",
+        f"/staticmap?zoom={'1' * 1000}",
+        "/staticmap",
+        f"{TILE}?zoom=3",
+    ):
+        site.get(target)
+    written = [address for *_, address in logged(site, 6)]
+    assert written == [b"/staticmap?zoom=3&layers=a%2Cb,c", *[b"/staticmap"] * 4, TILE.encode()]
+
+
 def test_no_line_identifies_the_client(site: RunningFront) -> None:
     site.get(TILE, Cookie="session=of-somebody", User_Agent="somebody's", Referer="http://somewhere")
     logged(site, 1)

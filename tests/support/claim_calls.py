@@ -67,6 +67,11 @@ def make_due(servers: RedisServers, work: Work) -> None:
         servers.state.client.zadd(name, {work.key: 1}, xx=True)
 
 
+def now_ms(servers: RedisServers) -> int:
+    seconds, microseconds = servers.state.client.time()
+    return seconds * 1000 + microseconds // 1000
+
+
 def queued(servers: RedisServers, lane: str) -> set[str]:
     return {str(key, "utf-8") for key in servers.state.client.zrange(claims.queued_key(lane), 0, -1)}  # type: ignore[arg-type]
 

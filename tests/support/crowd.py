@@ -87,10 +87,10 @@ class Visit:
 
 
 class Crowd:
-    """Clients of one site, in a thread of their own."""
+    """Clients of one site, in a thread of their own. All have one address, which the machine chooses if it is empty."""
 
-    def __init__(self, base_url: str) -> None:
-        self._base_url = base_url
+    def __init__(self, base_url: str, own_address: str = "") -> None:
+        self._base_url, self._own_address = base_url, own_address
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="crowd", daemon=True)
         self._tasks: set[asyncio.Task[Visit]] = set()
@@ -142,7 +142,7 @@ class Crowd:
 
     async def _opened(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, local_addr=(self._own_address, 0) if self._own_address else None),
             timeout=aiohttp.ClientTimeout(total=PATIENCE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept-Encoding": "identity"},

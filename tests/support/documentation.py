@@ -1,4 +1,4 @@
-"""Commands that docs/operations.md names, carried out as they stand there."""
+"""The code of the documentation: its blocks, and commands of docs/operations.md carried out as they stand there."""
 
 import re
 import subprocess
@@ -24,3 +24,14 @@ def carry_out(stack: Stack, block: str, **variables: str) -> None:
     )
     if done.returncode or "ERROR" in done.stdout:
         raise AssertionError(f"{block}\n{done.stdout}\n{done.stderr}")
+
+
+def code_blocks(page: str) -> list[tuple[str, str]]:
+    """The blocks of code of a page, as `docs/api.md`: language (perhaps empty) and text."""
+    return re.findall(r"^```(\w*)\n(.*?)\n```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def code_block(page: str, language: str, part: str) -> str:
+    """The page's block in that language that has this in it. Raises ValueError unless there is one, and one only."""
+    [found] = [text for kind, text in code_blocks(page) if kind == language and part in text]
+    return found

@@ -30,14 +30,19 @@ def subscribe(url: str, slug: str = "", **fields: Any) -> Feed:
     return Feed.objects.create(url=url, **{**known, **fields})
 
 
-def rss(*titles: str, title: str = "A feed", more: str = "") -> bytes:
-    """A feed with entries of these titles, an hour apart; their ids are their titles' first words."""
+def rss(*titles: str, title: str = "A feed", more: str = "", day: int | None = None) -> bytes:
+    """A feed with entries of these titles, an hour apart; their ids are their titles' first words.
+
+    With `day`, all of them were updated so many days after the first entry.
+    """
+    updated = "" if day is None else f"<a:updated>{(EPOCH + timedelta(days=day)).isoformat()}</a:updated>"
     items = "".join(
-        f"<item><guid isPermaLink='false'>{text.split()[0]}</guid><title>{text}</title>"
+        f"<item><guid isPermaLink='false'>{text.split()[0]}</guid><title>{text}</title>{updated}"
         f"<pubDate>{EPOCH + timedelta(hours=place):%a, %d %b %Y %H:%M:%S} GMT</pubDate></item>"
         for place, text in enumerate(titles)
     )
-    return f"<rss version='2.0'><channel><title>{title}</title>{more}{items}</channel></rss>".encode()
+    head = "<rss version='2.0' xmlns:a='http://www.w3.org/2005/Atom'>"
+    return f"{head}<channel><title>{title}</title>{more}{items}</channel></rss>".encode()
 
 
 def feed(body: bytes, *fields: str) -> Behaviour:

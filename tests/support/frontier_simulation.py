@@ -4,11 +4,13 @@
 """
 
 import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from random import Random
 
+from feeds.schedule.order import PlannedFetch
 from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.queue import EndJob
 from resources.fetch.worker.engine import Slot, SlotPool
@@ -104,6 +106,32 @@ class Fetcher:
             )
         )
         place.leave()
+
+
+def drain(clock: Clock, fetches: Sequence[PlannedFetch], slots: int) -> list[float]:
+    """Has all of them fetched with so many slots, as the frontier hands them out. Their ends, in seconds from now."""
+    took = {f"https://{fetch.host}/{fetch.key}": fetch.seconds for fetch in fetches}
+    waiter = jobs.Waiter("w")
+    stores.run_together(
+        [queue.enqueue_job(jobs.FetchJob(url, url, waiter, expected_seconds=took[url])) for url in took]
+    )
+    start, order, ends = clock.seconds, count(), list[float]()
+    busy: list[tuple[float, int, jobs.ClaimedJob]] = []
+    while len(ends) < len(took):
+        wake_at, free = math.inf, slots - len(busy)
+        for found in stores.run_steps(queue.claim_jobs("w", "m", free, {"fast": free})) if free else ():
+            match found:
+                case jobs.ClaimedJob() as job:
+                    heapq.heappush(busy, (clock.seconds + took[job.url], next(order), job))
+                case jobs.NothingDue(wait_seconds):
+                    wake_at = clock.seconds + max(wait_seconds, 0.001)
+        clock.seconds = min(wake_at, busy[0][0] if busy else math.inf)
+        while busy and busy[0][0] <= clock.seconds:
+            ended = heapq.heappop(busy)[-1]
+            report = jobs.RequestReport(jobs.RateVerdict.OK, 0.01, "200")
+            stores.run_steps(queue.report_and_finish_work(ended, "m", report, EndJob(ended.version)))
+            ends.append(clock.seconds - start)
+    return ends
 
 
 class Simulation:

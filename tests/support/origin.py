@@ -15,9 +15,10 @@ from retry.work import Argument, Work
 class Page:
     """`(url, content key)`. In the URL, `unplanned` and `unprepared` make it fail; `promised` gives a future."""
 
-    def __init__(self, *, obeys_robots: bool = False, at_once: bool = False) -> None:
+    def __init__(self, *, obeys_robots: bool = False, at_once: bool = False, sends_secrets: bool = False) -> None:
         self.obeys_robots = obeys_robots
         self.at_once = at_once
+        self.sends_secrets = sends_secrets
         self.called_by: list[Thread] = []
 
     def fetch(self, *arguments: Argument) -> FetchRequest:
@@ -48,6 +49,17 @@ class Page:
 TASK = Page()
 OBEDIENT = Page(obeys_robots=True)
 QUICK = Page(at_once=True)
+TRUSTED = Page(sends_secrets=True)
+
+
+class ReaderPage(Page):
+    """A page that is for one reader, named by the content key."""
+
+    def identify(self, *arguments: Argument) -> str:
+        return str(arguments[1])
+
+
+OF_READER = ReaderPage()
 
 
 def page_work(url: str, name: str = "page") -> Work:

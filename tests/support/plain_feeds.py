@@ -35,10 +35,12 @@ def entry(of: Feed, name: str, **fields: Any) -> Entry:
     )
 
 
-def timing(of: Feed, seconds: float, outcome: str = "fetched", started_at: datetime = NOW) -> FetchTiming:
+def timing(
+    of: Feed, seconds: float, outcome: str = "fetched", started_at: datetime = NOW, scan: int | None = None
+) -> FetchTiming:
     """A recorded fetch of the feed's address."""
     known = {"host": of.host, "scope": of.host, "kind": "feed", "lane": "fast", "wire_bytes": 100}
-    timed = {"started_at": started_at, "seconds": seconds, "outcome": outcome}
+    timed = {"started_at": started_at, "seconds": seconds, "outcome": outcome, "scan": scan}
     return FetchTiming.objects.create(url_digest=digest_url(of.url), **known, **timed)
 
 

@@ -32,6 +32,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # clients come by the hundred: by default five may wait
+
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):  # a client that goes away is no news
             super().handle_error(request, client_address)  # type: ignore[arg-type]

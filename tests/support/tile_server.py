@@ -31,6 +31,11 @@ class TileServer:
 
     asked: list[str] = field(default_factory=list)
     conditional: int = 0
+    at_once: int = 0
+    peak: int = 0
+    """The requests in flight now, and the most so far."""
+
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def template(self) -> str:
@@ -41,6 +46,18 @@ class TileServer:
         file = io.BytesIO()
         Image.new("RGB", (256, 256), (self.red, 20, 30)).save(file, "png")
         return file.getvalue()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Counts a request while it is in flight."""
+        with self._counting:
+            self.at_once += 1
+            self.peak = max(self.peak, self.at_once)
+        try:
+            yield
+        finally:
+            with self._counting:
+                self.at_once -= 1
 
 
 @contextmanager
@@ -55,8 +72,9 @@ def _handler(books: TileServer) -> type[Handler]:
     class Tiles(Handler):
         def do_GET(self) -> None:  # noqa: N802  as the library calls it
             books.asked.append(self.path)
-            time.sleep(books.seconds)
-            books.gate.wait(MOST_HELD_SECONDS)
+            with books.counting():
+                time.sleep(books.seconds)
+                books.gate.wait(MOST_HELD_SECONDS)
             etag = f'"{books.red}"'
             status, body = books.status, (books.page or books.tile) if books.status == 200 else b""
             if status == 200 and self.headers["If-None-Match"] == etag:

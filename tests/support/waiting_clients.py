@@ -28,8 +28,9 @@ def asked(
 ) -> ClientRequest:
     now = time.time()
     deadline = None if wait is None else int(now) + wait
-    respond_async = fields.pop("respond_async", False)
-    ticket = Ticket(BACK, now + expected_in, key, work.key, int(now), hop, deadline, respond_async)
+    respond_async, page, least = fields.pop("respond_async", False), fields.pop("page", None), fields.pop("least", None)
+    earliest = None if least is None else now + least
+    ticket = Ticket(BACK, now + expected_in, key, work.key, int(now), hop, deadline, respond_async, page, earliest)
     return ClientRequest("GET", urlsplit(ticket_address(ticket, "/retry_after")).query.encode(), "testserver", **fields)
 
 

@@ -82,6 +82,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Lower bound: {bound.seconds:,.1f} s, since {bound.why}.")
         for name, replay in (
             ("this order", plan.replay),
+            ("longest chain first", plan.longest_first),
             ("shortest first", plan.shortest_first),
             (f"batches of {limits.slots}, shortest first", plan.ordered_batches),
             (f"batches of {limits.slots}, as given", plan.batches),
@@ -93,6 +94,7 @@ class Command(BaseCommand):
         self.stdout.write(f"\n{len(plans)} rounds of recorded fetches, makespan ÷ the bound:")
         for name, ratios in (
             ("this order", [plan.ratio(plan.replay) for plan in plans]),
+            ("longest chain first", [plan.ratio(plan.longest_first) for plan in plans]),
             ("shortest first", [plan.ratio(plan.shortest_first) for plan in plans]),
             ("batches, shortest first", [plan.ratio(plan.ordered_batches) for plan in plans]),
             ("batches, as given", [plan.ratio(plan.batches) for plan in plans]),

@@ -151,6 +151,7 @@ def _last_egress(scope: str) -> str:
 
 def _list_facts(domain: DomainState, now: datetime, egress: str) -> Iterator[tuple[str, str]]:
     yield "Gap between requests", f"{domain.gap_seconds:.3g} s, {_format_origin(domain.is_gap_set)}"
+    yield "Time of answers", f"{domain.answer_seconds:.3g} s" if domain.answer_seconds else "not known yet"
     yield "Crawl-delay (robots.txt)", _format_crawl_gap(domain)
     yield "In flight", f"{domain.in_flight} of {domain.most_in_flight}, {_format_origin(domain.is_cap_set)}"
     yield "Waiting", f"{domain.waiting:,} now, {domain.waiting_later:,} to be retried later"

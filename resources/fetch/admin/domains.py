@@ -56,7 +56,10 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
     change_form_template = "admin/resources/fetchdomain/change_form.html"
     fieldsets = (
         (None, {"fields": ("scope", "note")}),
-        ("Limits", {"fields": ("delay_seconds", "in_flight", "bytes_per_second", "counting", "address")}),
+        (
+            "Limits",
+            {"fields": ("delay_seconds", "in_flight", "own_in_flight", "bytes_per_second", "counting", "address")},
+        ),
     )
 
     @admin.display(description="state")
@@ -77,6 +80,7 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         named = (
             ("gap {:g} s", row.delay_seconds),
             ("{} in flight", row.in_flight),
+            ("own server: {} in flight", row.own_in_flight),
             ("{:,} bytes/s", row.bytes_per_second),
             ("counted by {}", row.counted_by or None),
         )
@@ -86,7 +90,7 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         return DomainStateList
 
     def get_readonly_fields(self, request: HttpRequest, obj: FetchDomain | None = None) -> tuple[str, ...]:
-        return () if obj is None else ("scope",)
+        return ("own_in_flight",) if obj is None else ("scope", "own_in_flight")
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:

@@ -96,7 +96,7 @@ class HeaderForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = FetchHeader
-        fields = ("host", "name", "variable")
+        fields = ("host", "name", "variable", "over_http", "to_any_address")
         labels = {"variable": "Environment variable"}
         help_texts = {
             "host": "For example tiles.example.org or tiles.example.org:8080. Subdomains are not included.",
@@ -151,10 +151,10 @@ class HeaderForm(forms.ModelForm):  # type: ignore[type-arg]
 @method_decorator(sensitive_post_parameters("value"), name="changeform_view")
 class HeaderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
     form = HeaderForm
-    list_display = ("host", "name", "source", "updated_at")
+    list_display = ("host", "name", "source", "over_http", "to_any_address", "updated_at")
     list_display_links = ("host", "name")
     search_fields = ("host", "name")
-    fields = ("host", "name", "value", "variable", "source", "updated_at")
+    fields = ("host", "name", "value", "variable", "over_http", "to_any_address", "source", "updated_at")
     readonly_fields = ("source", "updated_at")
 
     @admin.display(description="value")

@@ -1,5 +1,8 @@
 """The frontier: queues by domain in `state`, their scripts, politeness. Sends no request.
 
 Public: `queue` (count_fetchers, read_domain_records, configured_politeness, configured_egresses), `jobs` (BacklogFull,
-JobEnqueued, JobJoined, JobPriority), `explain` (parse_domain); within `resources.fetch` also `politeness`.
+JobEnqueued, JobJoined, JobPriority, ALIKE, FILL, PATIENCE), `explain` (parse_domain); within `resources.fetch` also
+`politeness`.
+
+The settings name `place` for the lanes of fetched work.
 """

@@ -15,7 +15,9 @@ from .politeness import Politeness
 class DomainState:
     """The state of one domain. Moments are in seconds from now, negative for the past; None is never.
 
-    `crawl_gap_seconds` is the gap of its robots.txt; `asks_robots` is True while robots.txt is requested.
+    `answer_seconds` is the mean time of its answers' heads, 0 if it is not known; `crawl_gap_seconds` the gap of its
+    robots.txt; `asks_robots` is True while robots.txt is requested. `is_gap_of_answers`: the time of its answers makes
+    the gap.
     """
 
     scope: str
@@ -24,6 +26,7 @@ class DomainState:
     in_flight: int
     most_in_flight: int
     gap_seconds: float
+    answer_seconds: float
     crawl_gap_seconds: float
     asks_robots: bool
     next_in: float | None
@@ -44,6 +47,7 @@ class DomainState:
     failed: int
     is_paused: bool
     is_gap_set: bool
+    is_gap_of_answers: bool
     is_cap_set: bool
 
 
@@ -61,16 +65,19 @@ def parse_domain(scope: str, now_ms: float, fields: Mapping[str, str], politenes
         return max(0.0, moment(name) or 0.0)
 
     waiting = sum(int(number(f"{lane}_{priority}")) for lane in FETCH_LANES for priority in (1, 2, 3))
-    learnt_gap, learnt_cap = number("delay", politeness.delay_seconds * 1000), number("cap", politeness.in_flight)
+    learnt_cap = min(int(number("cap", politeness.in_flight)), politeness.most_in_flight)
+    usual_cap = int(number("set_cap", learnt_cap))
+    learnt_gap = max(number("delay", politeness.delay_seconds * 1000), politeness.least_delay_seconds * 1000)
+    answer_gap, is_gap_set = number("answer") / usual_cap, bool(fields.get("set_delay"))
     asks_robots = bool(fields.get("robots_job"))
-    most_in_flight = 1 if number("opens") or asks_robots else int(number("set_cap", learnt_cap))
     return DomainState(
         scope=scope,
         waiting=waiting,
         waiting_later=int(number("later")),
         in_flight=int(number("in_flight")),
-        most_in_flight=most_in_flight,
-        gap_seconds=float(fields.get("set_delay") or learnt_gap) / 1000,
+        most_in_flight=1 if number("opens") or asks_robots else usual_cap,
+        gap_seconds=float(fields.get("set_delay") or max(learnt_gap, answer_gap)) / 1000,
+        answer_seconds=number("answer") / 1000,
         crawl_gap_seconds=number("crawl") / 1000,
         asks_robots=asks_robots,
         next_in=moment("next"),
@@ -90,7 +97,8 @@ def parse_domain(scope: str, now_ms: float, fields: Mapping[str, str], politenes
         refused=int(number("throttled")),
         failed=int(number("failed")),
         is_paused=number("set_paused") == 1,
-        is_gap_set=bool(fields.get("set_delay")),
+        is_gap_set=is_gap_set,
+        is_gap_of_answers=not is_gap_set and answer_gap > learnt_gap,
         is_cap_set=bool(fields.get("set_cap")),
     )
 
@@ -212,6 +220,8 @@ def _list_background(domain: DomainState) -> list[str]:
         f"{waiting} waiting, {domain.in_flight} of {domain.most_in_flight} in flight.",
         f"Requests are {domain.gap_seconds:.3g} s apart{', set by an admin' if domain.is_gap_set else ''}.",
     ]
+    if domain.is_gap_of_answers:
+        lines.append(f"Its answers take {domain.answer_seconds:.3g} s: that makes the gap, by requests in flight.")
     if domain.crawl_gap_seconds:
         lines.append(_explain_crawl_delay(domain))
     if domain.is_cap_set:

@@ -1,4 +1,4 @@
-"""Jobs of the frontier, and the replies of its scripts about them, as values.
+"""Jobs of the frontier, and the replies of its scripts about them, as values. Registers the scripts.
 
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from retry import scripts
 from retry.scripts import Reply
+
+scripts.register_scripts(Path(__file__).parent / "lua", "fetch")
 
 FetchLane = Literal["fast", "slow"]
 FETCH_LANES: tuple[FetchLane, ...] = get_args(FetchLane)
@@ -22,6 +26,18 @@ class JobPriority(IntEnum):
     INTERACTIVE = 1
     FLAGGED = 2
     ORDINARY = 3
+
+
+FILL, ALIKE = 1.35, 0.5
+"""The domain with the most left decides when all is done, once the rest only just fills the slots beside it.
+
+That is when all that is left is no more than its own, times the sum of FILL · slots and the number of due domains with
+at least ALIKE as much left. With a lower FILL long jobs begin too late to end with the others; with a higher one short
+jobs wait for them.
+"""
+
+PATIENCE = 60.0
+"""A job waits at most so many times its duration for shorter ones that became due after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +55,7 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class FetchJob:
-    """One URL to be fetched. Jobs of one key share one request.
+    """One URL to be fetched, without a fragment. Jobs of one key share one request.
 
     `expected_seconds` is the expected duration of the request; None: the mean of its domain.
     `obeys_robots`: it keeps the gap of the domain's robots.txt (unless an admin has set a gap). An unknown robots.txt
@@ -62,9 +78,13 @@ class FetchJob:
     egress: str = ""
 
 
-def job_key(url: str, method: str = "GET") -> str:
-    """Returns the key of jobs that may share one request. Canonicalises nothing."""
-    return f"{method}:{sha256(url.encode()).hexdigest()}"
+def job_key(task: str, identity: str, url: str) -> str:
+    """Returns the key of the works of a task that share one request. Canonicalises nothing.
+
+    Works of two tasks share none, since they may ask in other ways, with other secrets, for answers that are
+    not for each other. `identity` is as in task.identify_job().
+    """
+    return sha256("\0".join((task, identity, url)).encode()).hexdigest()
 
 
 class RateVerdict(Enum):
@@ -90,7 +110,7 @@ class RateVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """The result of one request."""
+    """The result of one request. `latency_seconds` is the time of the answer's head; without one, of all of it."""
 
     verdict: RateVerdict
     latency_seconds: float = 0.0

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from ..http.limit_scopes import url_scopes
 from ..http.messages import Failure, FetchFailed, Outcome, OutcomeTiming
 from ..http.retry_policy import UNCOUNTED_FAILURES
-from .jobs import ClaimedJob, DeadJob, RateVerdict, RequestReport
+from .jobs import ALIKE, FILL, PATIENCE, ClaimedJob, DeadJob, RateVerdict, RequestReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,15 @@ class Politeness:
     probed past it the further the longer nothing is refused: the scale of that is the longest of `probe_seconds`, of
     `probe_requests` at that gap, and of `probe_asked` times the Retry-After (of which `most_asked_seconds` counts).
     The number in flight grows by `cap_step` ÷ cap for each success while others waited for room.
+
+    `least_delay_seconds` and `most_in_flight` are the ceilings of learnt rates, not of an admin's.
     """
 
     delay_seconds: float = 0.5
-    least_delay_seconds: float = 0.02
+    least_delay_seconds: float = 0.1
     most_delay_seconds: float = 60
     in_flight: int = 2
-    most_in_flight: int = 8
+    most_in_flight: int = 4
     bytes_per_second: int = 10_000_000
     most_retry_after_seconds: float = 86_400
 
@@ -48,15 +50,25 @@ class Politeness:
     cap_step: float = 0.125
     near_cap_step: float = 0.01
 
+    slots: int = 100
+    fill: float = FILL
+    alike: float = ALIKE
+    patience: float = PATIENCE
+    """The order of domains. `slots` are those of one fetcher."""
+
     expected_seconds: float = 1
     slow_after_seconds: float = 10
     took_share: float = 0.2
     """A request of an unknown domain is expected to take `expected_seconds`. A domain whose requests take
-    `slow_after_seconds`, in a mean in which the last one has that share, is fetched in the slow lane.
+    `slow_after_seconds`, in a mean in which the last one has that share, is fetched in the slow lane. The mean time of
+    its answers is such a mean too.
     """
 
     lease_seconds: float = 15
     most_lapses: int = 2
+    lapse_kept_seconds: float = 900
+    """A job that has lost its fetcher `most_lapses` times, each within that time after the last, fails."""
+
     backlog: int = 100_000
     domain_backlog: int = 10_000
     stall_seconds: float = 86_400
@@ -78,7 +90,18 @@ class Politeness:
     """Time after which work of a domain that an admin has paused is tried again."""
 
     kept_seconds: float = 30 * 86_400
-    """Time for which a domain's record is kept after its last request."""
+    brief_kept_seconds: float = 86_400
+    """Time for which a domain's record is kept after its last request; and that of one without refusals that only
+    redirects lead to.
+    """
+
+    most_domains: int = 20_000
+    most_evidence: int = 500
+    most_slow: int = 10_000
+    slow_kept_seconds: float = 7 * 86_400
+    """The most domains on record (and those with jobs or an admin's limits), registrable domains with refusals of
+    a day, and slow URLs, each known for that time. Strangers' redirects and lists name any number of them.
+    """
 
 
 def script_rules(politeness: Politeness) -> dict[str, float]:
@@ -106,7 +129,8 @@ def build_report(outcome: Outcome) -> RequestReport:
         verdict, status = _verdict_on_failure(outcome), str(outcome.status or outcome.failure.value)
         wait_seconds = outcome.retry_after_seconds or 0.0
     timing = outcome.timing
-    latency_seconds = timing.seconds if timing.head_seconds is None else timing.head_seconds
+    # The first answer is the domain's own. Later ones are of other hosts, or come after a wait for the domain's turn.
+    latency_seconds = timing.answer_seconds[0] if timing.answer_seconds else timing.seconds
     return RequestReport(verdict, latency_seconds, status, wait_seconds, timing.wire_bytes)
 
 

@@ -8,13 +8,12 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 from django.conf import settings
 from django.core.signals import setting_changed
 
-from retry import claims, scripts
+from retry import claims
 from retry.claims import ClaimEnd, finish_terms
 from retry.scripts import ScriptCall
 from retry.stores import Steps
@@ -83,8 +82,11 @@ def configured_politeness() -> Politeness:
     """Returns the numbers by the current settings. Units are those of docs/settings.md."""
     return Politeness(
         delay_seconds=settings.FETCH_DELAY_SECONDS,
+        least_delay_seconds=1 / settings.FETCH_MAX_PER_SECOND if settings.FETCH_MAX_PER_SECOND else 0,
         in_flight=settings.FETCH_IN_FLIGHT,
+        most_in_flight=settings.FETCH_MAX_IN_FLIGHT,
         bytes_per_second=settings.FETCH_BYTES_PER_SECOND,
+        slots=settings.FETCH_SLOTS,
         slow_after_seconds=settings.FETCH_SLOW_AFTER_SECONDS,
         lease_seconds=settings.FETCH_LEASE_SECONDS,
         backlog=settings.FETCH_BACKLOG,
@@ -105,9 +107,6 @@ def _forget_settings(**_: Any) -> None:
 
 
 setting_changed.connect(_forget_settings)  # tests override settings
-
-
-scripts.register_scripts(Path(__file__).parent / "lua", "fetch")
 
 
 def call_script(script: str, *arguments: str | int | float) -> ScriptCall:
@@ -221,9 +220,12 @@ def read_domain_rest(scope: str) -> Steps[float]:
     return float(cast(bytes, (yield call_script("rest", scope)))) / 1000
 
 
-def report_served_turn(url: str, egress: str, since_turn_seconds: float, *, is_paced: bool) -> Steps[None]:
+def report_served_turn(
+    url: str, egress: str, since_turn_seconds: float, latency_seconds: float, *, is_paced: bool
+) -> Steps[None]:
     """Reports to the URL's domain that it answered the request of such a turn, which was taken so long ago."""
-    yield call_script("served", *_scope_arguments(url, egress), since_turn_seconds * 1000, int(is_paced))
+    times = (since_turn_seconds * 1000, latency_seconds * 1000)
+    yield call_script("served", *_scope_arguments(url, egress), *times, int(is_paced))
 
 
 def report_refused_turn(url: str, egress: str, latency_seconds: float, retry_after_seconds: float) -> Steps[None]:

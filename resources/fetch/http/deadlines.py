@@ -92,6 +92,8 @@ class FetchPace:
         self._started_at = started_at
         self._started = now
         self._head_at: float | None = None
+        self._asked_at = now
+        self._answer_seconds: list[float] = []
         self._waits_for = "the connection"
         self._awaits = False
         self._window_bytes = 0.0
@@ -139,11 +141,13 @@ class FetchPace:
     def awaits_head(self, now: float) -> None:
         """Starts the wait for a head. The time for the connection counts too."""
         self._waits_for = "an answer"
+        self._asked_at = now
         self.until = min(now + self.limits.head_seconds, self.deadline)
 
     def has_head(self, now: float) -> None:
         """Notes an answer's head. Only the deadline counts while the task looks at it."""
         self._head_at = now
+        self._answer_seconds.append(now - self._asked_at)
         self._waits_for = "the end of an answer"
         self.until = self.deadline
 
@@ -186,7 +190,8 @@ class FetchPace:
 
     def timing(self, now: float) -> OutcomeTiming:
         head_seconds = None if self._head_at is None else self._head_at - self._started
-        return OutcomeTiming(self._started_at, now - self._started, head_seconds, self.wire_bytes)
+        answers = tuple(self._answer_seconds)
+        return OutcomeTiming(self._started_at, now - self._started, head_seconds, self.wire_bytes, answers)
 
     def _begin_window(self) -> None:
         """Begins a window: so many bytes must come until its end; as soon as they have come the next one begins."""

@@ -52,8 +52,10 @@ class FetchLimits:
 class FetchRequest:
     """One request to another server. Does not say when, or how often it is tried.
 
-    `url` is sent as it is, except for characters that no URL may hold; `kind` (tile, file, feed, hub) is for records.
-    `headers` go to the origin of `url` and to no other. `etag` and `last_modified` are validators, sent as
+    `url` is sent as it is, except for characters that no URL may hold; `kind` (tile, file, feed, hub) is for records,
+    and so is `scan`, the number of the scan that handed it over.
+    `headers` go to the origin of `url` and to no other; `secrets` are more of them, which go there over https alone.
+    `etag` and `last_modified` are validators, sent as
     they were received, to the origin of `validated_url` only: the address that gave them, `url` by default.
     With `slow_limits`, a body that turns out too large or too slow for `limits` goes on under those.
     `head_first`: the fetcher asks for the head alone, and for the body in a turn of its own if it is needed.
@@ -65,17 +67,19 @@ class FetchRequest:
     method: str = "GET"
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     etag: str | None = None
     last_modified: str | None = None
     validated_url: str | None = None
     limits: FetchLimits = FetchLimits()
     slow_limits: FetchLimits | None = None
     head_first: bool = False
+    scan: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in SENDABLE_METHODS:
             raise ValueError(f"{self.method!r} is not one of {', '.join(sorted(SENDABLE_METHODS))}")
-        for name, value in self.headers.items():
+        for name, value in (*self.headers.items(), *self.secrets.items()):
             if not _FIELD_NAME.fullmatch(name) or not is_sendable(value) or name.lower() in _FIELDS_OF_THE_CLIENT:
                 raise ValueError(f"the header {name!r} cannot be sent")
 
@@ -139,13 +143,15 @@ class Hop:
 class OutcomeTiming:
     """The start of a fetch in Unix seconds, the seconds to the last answer's head (None without one), and all seconds.
 
-    `wire_bytes` counts the bytes of bodies as they were sent.
+    `wire_bytes` counts the bytes of bodies as they were sent. `answer_seconds` has the wait for the head of each
+    answer, redirects first; waits for a turn are not in it.
     """
 
     started_at: float
     seconds: float
     head_seconds: float | None = None
     wire_bytes: int = 0
+    answer_seconds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

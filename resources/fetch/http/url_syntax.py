@@ -78,6 +78,11 @@ class Target:
         return f"{self.scheme}://{self.authority}{self.path_and_query}"
 
 
+def cut_fragment(url: str) -> str:
+    """Returns the URL without its fragment, which no server sees: two URLs that differ in it are one request."""
+    return url.partition("#")[0]
+
+
 def parse_target(url: str, *, max_bytes: int = MAX_URL_BYTES) -> Target:
     """Parses an absolute URL, without its userinfo and fragment. Raises FetchError."""
     scheme, authority, path, query = _split_checked(url, max_bytes)
@@ -268,6 +273,8 @@ class FetchRoute:
         if not self.at_home:  # the type of a body goes with the body
             given = {name: value for name, value in given.items() if self.body and name.lower() == "content-type"}
         fields = CIMultiDict(given)
+        if self.at_home and self.target.scheme == "https":
+            fields.update(self.fetch.secrets)
         if self.sends_validators:
             if self.fetch.etag is not None:
                 fields["If-None-Match"] = self.fetch.etag
@@ -303,7 +310,7 @@ _EXTENDED_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-
 
 def find_url_expiry(url: str) -> float | None:
     """Returns the moment in Unix seconds; None for a URL without expiry, or with one of an unknown form."""
-    query = url.partition("#")[0].partition("?")[2]
+    query = cut_fragment(url).partition("?")[2]
     if "=" not in query:
         return None
     try:

@@ -26,12 +26,13 @@ from .. import conf as fetch_conf
 from .. import host_settings
 from ..frontier import politeness, queue
 from ..frontier.jobs import ClaimedJob, FetchLane, TurnTooFar
+from ..host_settings import HostHeader
 from ..http import limit_scopes
 from ..http.client import FetchClient, OnSlowBody
 from ..http.deadlines import FetchPolicy
 from ..http.limit_scopes import url_scopes
 from ..http.messages import BodyDropped, Failure, FetchError, FetchFailed, FetchRequest, Head, Outcome, OutcomeTiming
-from ..task import FetchTask, SparingFetchTask, TaskCall, is_at_once
+from ..task import FetchTask, SparingFetchTask, TaskCall, fence_of, is_at_once, sends_secrets
 from ..timings import FetchRecord, TimingRecorder
 from .held_claims import RedisTrips
 
@@ -57,15 +58,16 @@ def plan_request_at_once(calls: Sequence[TaskCall]) -> FetchPlan | None:
     known = host_settings.headers_snapshot.current()
     if known is None or not all(is_at_once(fetch_conf.find_task(call.task)) for call in calls):
         return None
-    return _plan_with_headers(calls, lambda host: known.get(host, host_settings.NO_HEADERS))
+    return _plan_with_headers(calls, lambda host: known.get(host, ()))
 
 
-def _plan_with_headers(calls: Sequence[TaskCall], headers_of: Callable[[str], Mapping[str, str]]) -> FetchPlan:
+def _plan_with_headers(calls: Sequence[TaskCall], headers_of: Callable[[str], Sequence[HostHeader]]) -> FetchPlan:
     planned: list[FetchRequest] = []
     found = FetchPlan()
     for call in calls:
         try:
-            what = fetch_conf.find_task(call.task).fetch(*call.arguments)
+            task = fetch_conf.find_task(call.task)
+            what = task.fetch(*call.arguments, **fence_of(task, call))
         except PreparationError as error:
             found.impossible[call] = error
             continue
@@ -78,8 +80,19 @@ def _plan_with_headers(calls: Sequence[TaskCall], headers_of: Callable[[str], Ma
         if len(planned) > 1:  # a body that is not modified for one call may be new to another
             fetch = replace(fetch, etag=None, last_modified=None, head_first=False)
         headers = headers_of(url_scopes(fetch.url).host)
-        found.fetch = replace(fetch, headers={**fetch.headers, **headers}) if headers else fetch
+        found.fetch = _add_headers(fetch, headers, calls) if headers else fetch
     return found
+
+
+def _add_headers(fetch: FetchRequest, headers: Sequence[HostHeader], calls: Sequence[TaskCall]) -> FetchRequest:
+    """Adds the fields of the host. Secrets go where an admin has chosen the URL, or allows any."""
+    is_chosen = all(sends_secrets(fetch_conf.find_task(call.task)) for call in calls)
+    sent = [each for each in headers if is_chosen or each.to_any_address]
+    plain = {each.name: each.value for each in sent if each.over_http}
+    secrets = {each.name: each.value for each in sent if not each.over_http}
+    if is_chosen and secrets and fetch.url[:5].lower() == "http:":
+        host_settings.log_withheld(url_scopes(fetch.url).host, secrets)
+    return replace(fetch, headers={**fetch.headers, **plain}, secrets={**fetch.secrets, **secrets})
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +295,7 @@ class AttemptRunner:
             if outcome.failure is Failure.THROTTLED and politeness.failed_elsewhere(outcome):
                 await self._report_refusal_elsewhere(job, outcome)
         elif turns_taken:
-            await self._report_served_turn(job, turns_taken[-1])
+            await self._report_served_turn(job, turns_taken[-1], outcome.timing)
         self._speeds.note(job.scope, outcome.timing)
         record = FetchRecord.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
         self._recorder.add(record)
@@ -302,11 +315,13 @@ class AttemptRunner:
             taken.append(_TakenTurn(url, time.monotonic(), found.is_paced))
         await asyncio.sleep(found.wait_seconds)
 
-    async def _report_served_turn(self, job: ClaimedJob, last: _TakenTurn) -> None:
+    async def _report_served_turn(self, job: ClaimedJob, last: _TakenTurn, timing: OutcomeTiming) -> None:
         """Reports the answer to the domain that a redirect led to, which learns its rate from that."""
-        since = time.monotonic() - last.at
+        since, latency = time.monotonic() - last.at, timing.answer_seconds[-1]
         with suppress(StoreUnavailable):  # then it learns from the next
-            await self._trips.run(queue.report_served_turn(last.url, job.egress, since, is_paced=last.is_paced))
+            await self._trips.run(
+                queue.report_served_turn(last.url, job.egress, since, latency, is_paced=last.is_paced)
+            )
 
     def _go_without_heads(self, scope: str) -> None:
         self._without_heads[scope] = time.monotonic() + WITHOUT_HEADS_SECONDS

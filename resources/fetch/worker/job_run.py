@@ -48,7 +48,7 @@ from ..http import url_syntax
 from ..http.client import OnSlowBody
 from ..http.messages import BodyDropped, Failure, Fetched, FetchError, FetchFailed, FetchRequest, Outcome
 from ..http.retry_policy import RetryPatience, choose_retry_seconds
-from ..task import SparingFetchTask, TaskCall, is_at_once, settles_waits
+from ..task import SparingFetchTask, TaskCall, fence_of, is_at_once, settles_waits
 from . import attempt, robots
 from .attempt import AttemptRunner, FetchPlan
 from .held_claims import CallEnd, HeldClaims, RedisTrips, failed_end
@@ -325,13 +325,14 @@ def _parse_calls(waiters: Iterable[Waiter]) -> list[TaskCall]:
 async def _prepare_contents(call: TaskCall, outcome: Outcome) -> Mapping[str, Prepared]:
     """Returns the contents. Raises the errors of the task."""
     task = conf.find_task(call.task)
+    fence = fence_of(task, call)
     if isinstance(outcome, BodyDropped):
         assert isinstance(task, SparingFetchTask), "no other task has bodies dropped"
-        found = await run_in_thread(task.prepare, outcome, *call.arguments)
+        found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)
     elif is_at_once(task) and not (isinstance(outcome, Fetched) and outcome.body.path):
-        found = task.prepare(outcome, *call.arguments)
+        found = task.prepare(outcome, *call.arguments, **fence)
     else:
-        found = await run_in_thread(task.prepare, outcome, *call.arguments)
+        found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)
     return await asyncio.wrap_future(found) if isinstance(found, Future) else found
 
 

@@ -15,12 +15,14 @@ MAX_DAYS = 36_500
 
 
 class Command(BaseCommand):
-    help = "Issues a token for the API. It is printed once, and not stored."
+    help = (
+        "Issues a token for the API, with the rights that are named and no others. It is printed once, and not stored."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the name of the user or program")
         parser.add_argument(
-            "--layers", nargs="*", default=[], metavar="SLUG", help="layers that it may change; default: all"
+            "--layers", nargs="+", default=[], metavar="SLUG", help="allow changing these layers; '*': all layers"
         )
         parser.add_argument("--mirror", action="store_true", help="allow mirroring files")
         parser.add_argument("--take-down", action="store_true", help="allow taking mirrored files down")
@@ -45,6 +47,7 @@ class Command(BaseCommand):
             )
             issued = auth.issue_token(row)
         self.stdout.write(issued.text)
+        self.stderr.write(row.describe_rights(), style_func=str)  # not among what scripts read
 
 
 def _find_user(name: str | None) -> User | None:

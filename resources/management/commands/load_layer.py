@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from resources.fetch.models import MAX_IN_FLIGHT
 from resources.tiles import compile_process, conf, grid, publication, styles
 from resources.tiles.data import compiler, geojson
 from resources.tiles.errors import LayerError, SpeedsError
@@ -21,6 +22,7 @@ SAME_NAMES = ("title", "attribution", "note", "min_zoom", "max_zoom", "order", "
 OPTION_FIELDS = {
     **{name: name for name in SAME_NAMES},
     **{name: f"{name}_seconds" for name in ("fresh", "stale", "client", "most_fresh")},
+    "in_flight": "upstream_in_flight",
 }
 
 
@@ -37,6 +39,12 @@ class Command(BaseCommand):
             "--upstream",
             metavar="URL",
             help="tiles of another server: https://…/{z}/{x}/{y}.png, also {-y}, {q}, {s}, {r}, {format}",
+        )
+        parser.add_argument(
+            "--in-flight",
+            type=int,
+            metavar="N",
+            help=f"that server is yours: it gets up to N requests at a time, 1 to {MAX_IN_FLIGHT}, without a gap",
         )
         parser.add_argument("--speeds", type=Path, metavar="F.csv", help="the speeds of the lines")
         parser.add_argument("--title")
@@ -62,8 +70,9 @@ class Command(BaseCommand):
         if options["upstream"] is not None:
             self._load_upstream(options)
             return
-        if options["most_fresh"] is not None:
-            raise CommandError("--most-fresh is only for tiles of another server.")
+        for name in ("most_fresh", "in_flight"):
+            if options[name] is not None:
+                raise CommandError(f"--{name.replace('_', '-')} is only for tiles of another server.")
         kind: geojson.LayerKind = "lines" if options["lines"] else "areas" if options["areas"] else "points"
         with fail_clearly():
             fields = _given_fields(options)

@@ -19,7 +19,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from resources.database import run_then_disconnect, usable_connections
 from resources.image_formats import DEFAULT_TILE_FORMAT, TILE_FORMATS
 from resources.prewarm import area as prewarm_area
-from resources.prewarm import hot_cache
+from resources.prewarm import hot_cache, run_records
 from resources.prewarm import plan as prewarm_plan
 from resources.prewarm.pieces import PrewarmRule
 from resources.prewarm.plan import DEFAULT_POPULAR, PrewarmPlan
@@ -37,6 +37,9 @@ VARIANTS = {
     f"{name}{'@2x' if scale == 2 else ''}": TileVariant(scale, name) for scale in (1, 2) for name in TILE_FORMATS
 }
 PRINT_INTERVAL_SECONDS = 10.0
+FEED_KINDS = ("feed", "feeds")
+"""The kinds of pages of feeds in PREWARM."""
+
 NICE_LEVEL = 15
 """The command leaves the processors to the processes that serve and paint."""
 
@@ -82,6 +85,7 @@ class Command(BaseCommand):
             help=f"only the N most popular (without an area: {DEFAULT_POPULAR:,})",
         )
         add("--feeds", action="store_true", help="pages of feeds; without options for layers, only these")
+        add("--kind", action="append", default=[], choices=settings.PREWARM, help="other popular content, likewise")
         add("--variant", action="append", choices=VARIANTS, help="format of an area's tiles; default: png")
         add("--expired", action="store_true", help="only tiles in the cache that are no longer fresh")
         add(
@@ -158,6 +162,8 @@ class Command(BaseCommand):
         pace = RunPace(options["concurrency"], options["rate"], options["duration"])
         run = asyncio.run(self._run(plan, rule, pace))
         self._say(run.tally)
+        with contextlib.suppress(DatabaseError), usable_connections():  # the admin lacks one run
+            run_records.record_command(run.tally, now, datetime.now(UTC))
         if run.tally.broken:
             raise CommandError(f"Redis does not answer: {run.tally.broken}. {GO_ON_HINT}")
         if self._signalled:
@@ -226,13 +232,14 @@ def _make_plan(options: dict[str, Any]) -> PrewarmPlan:
     elif part and options["bbox"]:
         area = prewarm_area.area_of_bounds(part.bounds)
     is_covering = part is not None or area is not None or options["expired"] or options["older_than"] is not None
+    others = (*options["kind"], *(FEED_KINDS if options["feeds"] else ()))
     plan = PrewarmPlan(
         slugs=tuple(dict.fromkeys(options["layer"])),
         zooms=(part.min_zoom, part.max_zoom) if part else (0, 99),
         area=area,
         popular=options["popular"] or (None if is_covering else DEFAULT_POPULAR),
-        others=options["feeds"],
-        tiles=bool(options["layer"]) or is_covering or not options["feeds"],
+        others=others,
+        tiles=bool(options["layer"]) or is_covering or not others,
         variants=tuple(VARIANTS[each] for each in options["variant"] or [DEFAULT_TILE_FORMAT]),
         horizon_seconds=options["every"] or 3600.0,
     )
@@ -249,5 +256,5 @@ def _make_rule(options: dict[str, Any]) -> PrewarmRule:
 
 
 def _run_options(options: dict[str, Any]) -> dict[str, Any]:
-    names = ("layer", "zoom", "bbox", "geojson", "popular", "feeds", "variant", "expired", "older_than")
+    names = ("layer", "zoom", "bbox", "geojson", "popular", "feeds", "kind", "variant", "expired", "older_than")
     return {name: options[name] for name in names}

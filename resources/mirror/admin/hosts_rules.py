@@ -34,7 +34,7 @@ NOT_YET_MESSAGE = (
 class HostForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = MirroredHost
-        fields = ("host", "note", "blocked")
+        fields = ("host", "note", "blocked", "recheck")
         labels = {
             "confirmed": "Right validators",
             "confirmed_opaque": "Right validators that are no digests",
@@ -44,6 +44,7 @@ class HostForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts = {
             "host": "For example images.example.org. A block includes its subdomains.",
             "blocked": "Nothing is mirrored from a blocked host.",
+            "recheck": "Whether files of it and its subdomains, when requested, are checked for new content.",
         }
 
     def clean_host(self) -> str:
@@ -63,12 +64,12 @@ class HostAdmin(FewChosenAdmin):
     most_chosen = MAX_HOSTS_PER_ACTION
     form = HostForm
     list_display = ("host", "state_cell", "validators_cell", "spared_cell", "note")
-    list_filter = ("blocked",)
+    list_filter = ("blocked", "recheck")
     search_fields = ("host", "note")
     show_facets = admin.ShowFacets.NEVER
     actions = ("block", "unblock", "reset_trust")
     readonly_fields = ("state_cell", "confirmed", "confirmed_opaque", "lies", "lied_at", "spared_cell", "heads_cell")
-    fieldsets = ((None, {"fields": ("host", "note", "blocked")}), ("Learnt", {"fields": readonly_fields}))
+    fieldsets = ((None, {"fields": ("host", "note", "blocked", "recheck")}), ("Learnt", {"fields": readonly_fields}))
 
     @admin.display(description="state")
     def state_cell(self, row: MirroredHost) -> str:
@@ -97,8 +98,9 @@ class HostAdmin(FewChosenAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: MirroredHost, form: Any, change: bool) -> None:
-        """Saves the note and the block. Does not write learnt facts, which may have changed meanwhile."""
-        MirroredHost.objects.update_or_create(host=obj.host, defaults={"note": obj.note})
+        """Saves the note and the choices. Does not write learnt facts, which may have changed meanwhile."""
+        MirroredHost.objects.update_or_create(host=obj.host, defaults={"note": obj.note, "recheck": obj.recheck})
+        hosts.forget_host_choices()
         if not change or "blocked" in form.changed_data:
             self._set(request, obj.host, blocked=obj.blocked)
 

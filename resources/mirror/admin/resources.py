@@ -26,7 +26,7 @@ from ..url_rules import current_rules
 from .mirrored_files import ExactSearchAdmin, ask_or_take_down
 
 _FAILURE_SENTENCES = {
-    "permanent": "Permanent failure: not fetched again.",
+    "permanent": "The server does not give it.",
     "transient": "The server failed each time.",
     "throttled": "The server refused requests for too long.",
     "postponed": "Redirected to a resting host.",
@@ -36,7 +36,7 @@ _FAILURE_SENTENCES = {
     "too slow": "Too slow.",
     "expired": "The signature in the URL expired: report the URL with a new one.",
     "blocked": "The host is blocked by an admin.",
-    "taken down": "The file was taken down: not fetched again.",
+    "taken down": "The file was taken down.",
 }
 
 _STEP_SENTENCES = {
@@ -58,7 +58,15 @@ def explain_url(row: Resource, now: datetime) -> list[str]:
         lines.append(f"{row.attempts:,} {'attempt' if row.attempts == 1 else 'attempts'} so far.")
     if row.detail and _as_sentence(row.detail) not in lines:
         lines.append(_as_sentence(row.detail))
-    return lines
+    return [*lines, _explain_retry(row, now)] if row.state == "failed" else lines
+
+
+def _explain_retry(row: Resource, now: datetime) -> str:
+    if row.due_at is None:
+        return "No request has it tried again."
+    if row.due_at > now:
+        return f"Tried again by the first request {humanize.format_ago(row.due_at, now)} or later."
+    return "Tried again by the next request."
 
 
 def _explain_wait(row: Resource, now: datetime) -> str:
@@ -74,7 +82,7 @@ def _as_sentence(text: str) -> str:
 
 
 MAX_SHOWN_CHARACTERS = 90
-LABELS = {"url_digest": "URL digest", "due_at": "Next fetch", "etag": "ETag", "detail": "Reason"}
+LABELS = {"url_digest": "URL digest", "due_at": "Earliest next fetch", "etag": "ETag", "detail": "Reason"}
 
 
 @admin.register(Resource)
@@ -87,7 +95,7 @@ class ResourceAdmin(ExactSearchAdmin):
     change_form_template = "admin/resources/resource/change_form.html"
     fieldsets = (
         (None, {"fields": ("link", "referer", "host", "url_digest", "moved_to", "lane")}),
-        ("Times", {"fields": ("wanted_at", "due_at", "fetched_at", "expires_at", "attempts")}),
+        ("Times", {"fields": ("wanted_at", "due_at", "fetched_at", "expires_at", "attempts", "rounds")}),
         ("Last response", {"fields": ("status", "failure", "detail", "etag", "last_modified")}),
     )
 

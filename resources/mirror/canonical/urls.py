@@ -134,7 +134,7 @@ def strip_secrets(url: str) -> str:
 
     With a signature, anybody could get the file from its origin on another user's behalf.
     """
-    address, _, query = url.partition("#")[0].partition("?")
+    address, _, query = url_syntax.cut_fragment(url).partition("?")
     scheme, mark, rest = address.partition("://")
     authority, slash, path = rest.partition("/")
     address = f"{scheme}{mark}{authority.rpartition('@')[2]}{slash}{path}"

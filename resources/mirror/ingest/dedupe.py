@@ -165,7 +165,7 @@ def asks_head_first(asked: float, spared: float, lane: LaneName) -> bool:
 
 
 def is_final_failure(failed: FetchFailed, attempts: int, most_attempts: int) -> bool:
-    """Tells whether a URL has failed for good, after so many attempts including this one."""
+    """Tells whether a round has failed, after so many attempts including this one."""
     return (failed.failure in _FINAL_FAILURES and not _has_led_to_expired(failed)) or attempts >= most_attempts
 
 

@@ -18,8 +18,8 @@ from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, Url
 from resources.fetch.http.messages import Failure
 from retry.claim_state import LaneFull, WorkDone, WorkFailed
 
-from ..models import DedupeStep, Resource, UrlLane, UrlState
-from . import wanted_urls, writer
+from ..models import Resource, UrlLane
+from . import url_outcome, wanted_urls, writer
 from .dedupe import LaneName
 from .url_outcome import NothingFound, SourceUrl
 from .wanted_urls import INGEST_LANE, LARGE_LANE, mirror_work
@@ -60,6 +60,8 @@ def feed_fetchers(now: datetime) -> int:
 
     Does nothing while another process runs one. Raises StoreUnavailable and DatabaseError.
     """
+    with locks.open_state() as client:
+        client.delete(wanted_urls.FEED_ASKED_KEY)  # before rows are read: a report from now on calls anew
     with locks.hold_lock(FEED_LOCK, FEED_LOCK_SECONDS) as lock:
         if lock is None:
             return 0
@@ -145,12 +147,7 @@ def _fail_expired(now: datetime) -> None:
 
 
 def _nothing_found(row: Resource, failure: str, detail: str, now: datetime) -> NothingFound:
-    source = SourceUrl(row.url_digest, row.url, row.host)
-    if row.blob_digest:  # the stored content stays
-        return NothingFound(source, UrlState.STORED, now, failure, detail, blob_digest=row.blob_digest, step=row.step)
-    return NothingFound(
-        source, UrlState.FAILED, now, failure, detail, attempts=row.attempts + 1, step=DedupeStep.FAILED
-    )
+    return url_outcome.give_up_outcome(SourceUrl(row.url_digest, row.url, row.host), row, failure, detail, now)
 
 
 def _busy_hosts() -> list[str]:

@@ -7,6 +7,7 @@ Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are 
 import random
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
@@ -76,12 +77,15 @@ class MirrorTask:
     obeys_robots = False
     """A user reported this very URL. robots.txt is for robots that find their own way."""
 
+    is_fenced = True
+    """The row has the token of the claim that wrote its outcome."""
+
     def __init__(self) -> None:
         self._asked = InFlight()
 
-    def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
+    def fetch(self, *arguments: Argument, token: int = 0) -> FetchRequest | Mapping[str, Prepared]:
         """Returns the request with the stored content's validators, or settled content. Raises PreparationError."""
-        wanted = _read_target(arguments)
+        wanted = _read_target(arguments, token)
         row = wanted.row
         if row is not None and row.state == UrlState.STORED:  # by a redirect of another URL, say
             return _ready_content(wanted, row.blob_digest)
@@ -105,12 +109,15 @@ class MirrorTask:
         return _build_request(wanted, host, stored)
 
     def prepare(
-        self, outcome: Fetched | NotModified | BodyDropped | FetchFailed, *arguments: Argument
+        self, outcome: Fetched | NotModified | BodyDropped | FetchFailed, *arguments: Argument, token: int = 0
     ) -> "Future[Mapping[str, Prepared]]":
         """Stores the outcome and has it written. Leaves the body's file to the fetcher. Raises PreparationError."""
         noted = self._asked.take(arguments)
         is_plain = isinstance(outcome, Fetched) and not outcome.head.hops  # other outcomes need the present row
-        wanted = noted if noted and is_plain else FetchTarget.read(arguments)
+        if noted and is_plain:
+            wanted = replace(noted, source=replace(noted.source, token=token))  # a later claim may have noted it
+        else:
+            wanted = FetchTarget.read(arguments, token)
         try:
             settled = settlement.settle_fetch(wanted, outcome)
         except DatabaseError as error:
@@ -152,16 +159,16 @@ class MirrorTask:
 TASK = MirrorTask()
 
 
-def _read_target(arguments: tuple[Argument, ...]) -> FetchTarget:
+def _read_target(arguments: tuple[Argument, ...], token: int) -> FetchTarget:
     """Reads the URL's row; wants the URL again if its blob is missing. Raises PreparationError."""
-    wanted = FetchTarget.read(arguments)
+    wanted = FetchTarget.read(arguments, token)
     try:
         if wanted.row is None or wanted.row.state != UrlState.STORED or settlement.has_blob(wanted.row.blob_digest):
             return wanted
         retention.want_urls_again([wanted.row.pk], datetime.now(UTC))
     except DatabaseError as error:
         raise settlement.unreadable_error() from error
-    return FetchTarget.read(arguments)
+    return FetchTarget.read(arguments, token)
 
 
 def _build_request(wanted: FetchTarget, host: HostRecord, stored: Resource | None) -> FetchRequest:
@@ -211,7 +218,7 @@ def _preparation_error(
     """Returns the error for clients with its duration. The row keeps it."""
     status = dedupe.failure_status(outcome) if isinstance(outcome, FetchFailed) else 404
     wait_seconds = REPEAT_SECONDS
-    if written.due_at is not None:
+    if written.due_at is not None and written.state is UrlState.WANTED:
         wait_seconds = (written.due_at - datetime.now(UTC)).total_seconds()
         wait_seconds -= min(RECORD_MARGIN_SECONDS, wait_seconds / 2)
     text = _sentence(url_outcome.describe_failure(written.failure, written.detail).capitalize())

@@ -26,12 +26,14 @@ from ..models import Blob, DedupeStep, Resource, UrlState, Validator
 from ..storage import blobs, takedown
 from ..storage.uploads import InStorage, MissingBytes, OnThisMachine, locate_blob
 from ..url_rules import current_rules
-from . import dedupe, url_outcome
+from . import dedupe, due_times, url_outcome, wanted_urls
 from .dedupe import LaneName, ValidatorStrength, ValidatorTrust
 from .url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome, VouchedContent
 
 REPEAT_SECONDS = 5.0
 """Pause before work is repeated that failed through our own fault."""
+
+_ROW = f"SELECT * FROM {Resource._meta.db_table} WHERE url_digest = %s"  # noqa: S608  Django writes it in twice the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,11 @@ class FetchTarget:
     row: Resource | None
 
     @classmethod
-    def read(cls, arguments: tuple[Argument, ...]) -> "FetchTarget":
-        """Reads the row for the arguments of a fetch task. Raises PreparationError."""
+    def read(cls, arguments: tuple[Argument, ...], token: int = 0) -> "FetchTarget":
+        """Reads the row for the arguments of a fetch task, and its claim's token. Raises PreparationError."""
         url, url_digest = str(arguments[0]), str(arguments[1])
         try:
-            row = Resource.objects.filter(pk=url_digest).first()
+            row = next(iter(Resource.objects.raw(_ROW, [url_digest])), None)
             host = row.host if row else canonicalise_url(url, current_rules()).host
         except DatabaseError as error:
             raise unreadable_error() from error
@@ -55,7 +57,7 @@ class FetchTarget:
         if row is not None and row.url != url and url_scopes(row.url).host == url_scopes(url).host:
             # the row's signature may last longer
             url = row.url
-        return cls(SourceUrl(url_digest, url, host), row)
+        return cls(SourceUrl(url_digest, url, host, token), row)
 
     @property
     def lane(self) -> LaneName:
@@ -93,7 +95,8 @@ def digest_by_head(head: Head, trust: ValidatorTrust) -> str | None:
 def digest_at_url(url: str, not_of: str) -> str | None:
     """Returns the digest of the URL's known content, or None; also None for the URL of digest `not_of`.
 
-    Includes content that was taken down: it is not fetched again. Raises DatabaseError.
+    Includes content that was taken down: it is not fetched again. Leaves out content that may have changed at its
+    origin, where that is checked. Raises DatabaseError.
     """
     try:
         digests = candidate_digests(url, current_rules())
@@ -103,7 +106,7 @@ def digest_at_url(url: str, not_of: str) -> str | None:
         return None
     known = Resource.objects.in_bulk(digests)  # not from the cache, which may predate the discovery of a lying host
     found = find_surest(digests, known, _is_row_settled)
-    if found is None or not _is_row_settled(found):
+    if found is None or not _is_row_settled(found) or wanted_urls.is_due(found, found.host, _now()):
         return None
     return found.blob_digest if has_blob(found.blob_digest) else None
 
@@ -152,7 +155,7 @@ def settle_fetch(wanted: FetchTarget, outcome: Fetched | NotModified | BodyDropp
 def _settle_fetched(wanted: FetchTarget, outcome: Fetched) -> UrlOutcome:
     """Stores the body, unless its content was taken down."""
     body, head = outcome.body, outcome.head
-    if takedown.find_taken_down([body.digest]):
+    if takedown.is_taken_down(body.digest):
         return url_outcome.taken_down_outcome(wanted.source, body.digest, _now())
     source = body.path if body.path is not None else body.read()
     try:
@@ -178,7 +181,14 @@ def _settle_dropped(wanted: FetchTarget, outcome: BodyDropped) -> UrlOutcome:
     if step is DedupeStep.REDIRECT:
         aliases = tuple(_urls_on_the_way(wanted, head))
         return FoundContent(
-            wanted.source, digest, _now(), step=step, status=head.status, moved_to=outcome.onward, aliases=aliases
+            wanted.source,
+            digest,
+            _now(),
+            step=step,
+            status=head.status,
+            moved_to=outcome.onward,
+            aliases=aliases,
+            due_at=due_times.next_check_at(head, _now()),
         )
     return _build_found(wanted, head, digest, DedupeStep.UNCHANGED if digest == wanted.stored_digest else step)
 
@@ -201,6 +211,7 @@ def _build_found(
         vouched_by=dedupe.url_authority(head.url) if step in VOUCHED_STEPS else None,
         vouched=None if step is DedupeStep.UNCHANGED else _build_vouched(head, again=digest == wanted.stored_digest),
         aliases=tuple(_urls_on_the_way(wanted, head)),
+        due_at=due_times.next_check_at(head, _now()),
     )
 
 
@@ -234,7 +245,7 @@ def _urls_on_the_way(wanted: FetchTarget, head: Head) -> Iterator[SourceUrl]:
         except UrlError:
             continue
         if found.digest != wanted.source.url_digest:
-            yield SourceUrl(found.digest, url, found.host)
+            yield SourceUrl(found.digest, url, found.host, wanted.source.token)
 
 
 def _settle_failed(wanted: FetchTarget, outcome: FetchFailed) -> NothingFound:
@@ -242,18 +253,28 @@ def _settle_failed(wanted: FetchTarget, outcome: FetchFailed) -> NothingFound:
     is_signed = wanted.row is not None and wanted.row.expires_at is not None
     failure, detail = dedupe.choose_recorded_failure(outcome, is_signed=is_signed).value, outcome.detail
     if dedupe.is_final_failure(outcome, attempts, settings.MIRROR_ATTEMPTS):
-        return give_up_url(wanted, failure, detail, outcome.status)
+        return give_up_url(wanted, failure, detail, outcome.status, outcome.retry_after_seconds or 0)
     due_at = _now() + max(conf.retry_pause(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))
-    source, stored = wanted.source, wanted.stored_digest
-    return NothingFound(source, UrlState.WANTED, _now(), failure, detail, outcome.status, attempts, due_at, stored)
-
-
-def give_up_url(wanted: FetchTarget, failure: str, detail: str, status: int | None = None) -> NothingFound:
-    """Gives the URL up for good. Its stored content stays."""
-    row, digest = wanted.row, wanted.stored_digest
-    state, step = (UrlState.STORED, row.step) if row and digest else (UrlState.FAILED, DedupeStep.FAILED)
     return NothingFound(
-        wanted.source, state, _now(), failure, detail, status, wanted.attempts + 1, blob_digest=digest, step=step
+        wanted.source,
+        UrlState.WANTED,
+        _now(),
+        failure,
+        detail,
+        outcome.status,
+        attempts,
+        due_at,
+        wanted.stored_digest,
+        rounds=wanted.row.rounds if wanted.row else 0,
+    )
+
+
+def give_up_url(
+    wanted: FetchTarget, failure: str, detail: str, status: int | None = None, wait_seconds: float = 0
+) -> NothingFound:
+    """Gives the URL up, until a request after its pause. Its stored content stays."""
+    return url_outcome.give_up_outcome(
+        wanted.source, wanted.row, failure, detail, _now(), status=status, wait_seconds=wait_seconds
     )
 
 

@@ -2,15 +2,18 @@
 
 Rows are upserted: one statement for all stored ones, and one for the others. An outcome without content changes
 only rows that are wanted: meanwhile a redirect of another URL may have stored the row, or an admin may have
-decided. The statement itself says so, since a row could change after a check.
+decided. No outcome changes a row that a later claim has written: its fetcher was frozen meanwhile, for however long.
+The statement itself says so, since a row could change after a check.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from django.db import connection
 
+from resources import database
+from resources.clock import MAX_CLOCK_LEAD
 from resources.fetch.http.messages import Failure
 
 from .. import hosts
@@ -18,15 +21,20 @@ from ..hosts import choose_content_lane
 from ..lookup import UrlStatus
 from ..models import Blob, DedupeStep, Resource, UrlLane, UrlState
 from ..storage import takedown
+from . import due_times
 
 
 @dataclass(frozen=True, slots=True)
 class SourceUrl:
-    """A URL as it was requested, the digest of its canonical URL, and its host."""
+    """A URL as it was requested, the digest of its canonical URL, and its host.
+
+    `token` is that of the claim that fetches it; 0 without one.
+    """
 
     url_digest: str
     url: str
     host: str
+    token: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +74,17 @@ class FoundContent:
     vouched_by: str | None = None
     vouched: VouchedContent | None = None
     aliases: tuple[SourceUrl, ...] = ()
+    due_at: datetime | None = None
+    """From when on its origin may have another content."""
 
 
 @dataclass(frozen=True, slots=True)
 class NothingFound:
-    """The URL gave nothing new: it has failed, or is tried again at `due_at`, or its stored content stays."""
+    """The URL gave nothing new: it has failed, or is tried again, or its stored content stays.
+
+    `due_at`: when it is tried again by itself, if it is wanted; else from when on a request has it tried again.
+    `rounds` counts the failed rounds in a row, this one included; a round has MIRROR_ATTEMPTS attempts.
+    """
 
     source: SourceUrl
     state: UrlState
@@ -82,6 +96,7 @@ class NothingFound:
     due_at: datetime | None = None
     blob_digest: str = ""
     step: str = ""
+    rounds: int = 0
 
 
 UrlOutcome = FoundContent | NothingFound
@@ -92,6 +107,37 @@ def taken_down_outcome(source: SourceUrl, blob_digest: str, at: datetime, status
     return NothingFound(
         source, UrlState.FAILED, at, failure, detail, status, blob_digest=blob_digest, step=DedupeStep.FAILED
     )
+
+
+def give_up_outcome(
+    source: SourceUrl,
+    row: Resource | None,
+    failure: str,
+    detail: str,
+    at: datetime,
+    *,
+    status: int | None = None,
+    wait_seconds: float = 0,
+) -> NothingFound:
+    """Returns the end of a round without content: the URL has failed, or its stored content stays."""
+    digest, rounds, attempts = (row.blob_digest, row.rounds, row.attempts) if row else ("", 0, 0)
+    due_at = due_times.next_try_at(failure, status, rounds + 1, at, wait_seconds=wait_seconds)
+    failed = NothingFound(
+        source,
+        UrlState.FAILED,
+        at,
+        failure,
+        detail,
+        status,
+        attempts + 1,
+        due_at,
+        step=DedupeStep.FAILED,
+        rounds=rounds + 1,
+    )
+    if row is None or not digest:
+        return failed
+    due_at = due_at or at + due_times.LONGEST_FRESHNESS
+    return replace(failed, state=UrlState.STORED, blob_digest=digest, step=row.step, due_at=due_at)
 
 
 PUBLIC_REASONS: Mapping[str, str] = {
@@ -107,15 +153,26 @@ def describe_failure(failure: str, detail: str) -> str:
     return PUBLIC_REASONS.get(failure, detail)
 
 
-LOST_FIELDS = ("state", "step", "fetched_at", "due_at", "attempts", "failure", "status", "detail")
+LOST_FIELDS = ("state", "step", "fetched_at", "due_at", "attempts", "rounds", "failure", "status", "detail")
 FOUND_FIELDS = (*LOST_FIELDS, "blob_digest", "vouched_by", "moved_to", "etag", "last_modified", "lane")
 
 
-def upsert_found(outcomes: Sequence[FoundContent], blobs: Mapping[str, Blob]) -> None:
-    """Writes the last outcome of each URL. Fields about its reports stay."""
-    Resource.objects.bulk_create(
-        _outcome_rows(outcomes, blobs), update_conflicts=True, unique_fields=["url_digest"], update_fields=FOUND_FIELDS
-    )
+MAX_ROWS_PER_STATEMENT = 500
+"""SQLite takes 32,766 variables in a statement."""
+
+_TABLE = Resource._meta.db_table
+
+
+def upsert_found(outcomes: Sequence[FoundContent], blobs: Mapping[str, Blob]) -> dict[str, UrlStatus]:
+    """Writes the last outcome of each URL. Fields about its reports stay.
+
+    Returns the status of URLs with a later outcome, by digest.
+    """
+    rows = _outcome_rows(outcomes, blobs)
+    written = _upsert_rows(rows, [f"{field} = EXCLUDED.{field}" for field in FOUND_FIELDS], _FENCE)
+    overtaken = [row.pk for row in rows if row.pk not in written]
+    stored = Resource.objects.in_bulk(overtaken) if overtaken else {}
+    return {digest: UrlStatus.of(row) for digest, row in stored.items()}
 
 
 def upsert_lost(outcomes: Sequence[NothingFound]) -> dict[str, UrlStatus]:
@@ -123,30 +180,48 @@ def upsert_lost(outcomes: Sequence[NothingFound]) -> dict[str, UrlStatus]:
     rows = _outcome_rows(outcomes, {})
     if not rows:
         return {}
-    fields = Resource._meta.concrete_fields
-    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
-    with connection.cursor() as cursor:
-        cursor.execute(_upsert_statement([str(field.column) for field in fields], len(rows)), values)
+    changes = [*(f"{field} = EXCLUDED.{field}" for field in LOST_FIELDS), _CONTENT_ASSIGNMENT]
+    _upsert_rows(rows, changes, f"{_TABLE}.state = '{UrlState.WANTED}' AND ({_FENCE})")
     lost = {row.pk: row for row in rows}
     stored = Resource.objects.in_bulk(list(lost))
     return {digest: UrlStatus.of(row) for digest, row in stored.items() if _differs_from_outcome(row, lost[digest])}
 
 
-def _upsert_statement(columns: Sequence[str], rows: int) -> str:
+_FENCE = f"EXCLUDED.token = 0 OR {_TABLE}.token <= EXCLUDED.token OR {_TABLE}.token > %s"
+"""An outcome without a claim changes any row. Tokens are microseconds: one from the future, of a clock that was ahead,
+fences off nothing.
+"""
+
+_TOKEN_ASSIGNMENT = f"token = CASE WHEN EXCLUDED.token = 0 THEN {_TABLE}.token ELSE EXCLUDED.token END"
+
+_CONTENT_ASSIGNMENT = (
+    f"blob_digest = CASE WHEN EXCLUDED.state = '{UrlState.FAILED}' THEN EXCLUDED.blob_digest "
+    f"ELSE {_TABLE}.blob_digest END"
+)
+"""Keeps the stored content of a URL that is tried. A failed one has none, or the digest that was taken down."""
+
+
+def _upsert_rows(rows: Sequence[Resource], changes: Sequence[str], condition: str) -> set[str]:
+    """Inserts rows, and changes existing ones that meet the condition. Returns the keys of those that it wrote."""
+    fields, written = Resource._meta.concrete_fields, set[str]()
+    latest = round((datetime.now(UTC) + MAX_CLOCK_LEAD).timestamp() * 1_000_000)
+    for some in database.split_portions(rows, MAX_ROWS_PER_STATEMENT):
+        statement = _upsert_statement([str(field.column) for field in fields], len(some), changes, condition)
+        values = [field.get_db_prep_save(getattr(row, field.attname), connection) for row in some for field in fields]
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [*values, latest])
+            written.update(key for (key,) in cursor.fetchall())
+    return written
+
+
+def _upsert_statement(columns: Sequence[str], rows: int, changes: Sequence[str], condition: str) -> str:
     """Returns SQL for SQLite and PostgreSQL: Django has no condition for the rows that bulk_create changes."""
-    table = Resource._meta.db_table
     places = f"({', '.join(['%s'] * len(columns))})"
-    changes = ", ".join([*(f"{field} = EXCLUDED.{field}" for field in LOST_FIELDS), _content_assignment(table)])
     return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([places] * rows)} "  # noqa: S608  our own names
-        f"ON CONFLICT (url_digest) DO UPDATE SET {changes} WHERE {table}.state = '{UrlState.WANTED}'"
+        f"INSERT INTO {_TABLE} ({', '.join(columns)}) VALUES {', '.join([places] * rows)} "  # noqa: S608  our own names
+        f"ON CONFLICT (url_digest) DO UPDATE SET {', '.join([*changes, _TOKEN_ASSIGNMENT])} WHERE {condition} "
+        "RETURNING url_digest"
     )
-
-
-def _content_assignment(table: str) -> str:
-    """Keeps the stored content of a URL that is tried. A failed one has none, or the digest that was taken down."""
-    has_failed = f"EXCLUDED.state = '{UrlState.FAILED}'"
-    return f"blob_digest = CASE WHEN {has_failed} THEN EXCLUDED.blob_digest ELSE {table}.blob_digest END"
 
 
 def _differs_from_outcome(row: Resource, lost: Resource) -> bool:
@@ -165,14 +240,16 @@ def _outcome_row(one: UrlOutcome, blob: Blob | None) -> Resource:
         host=one.source.host,
         wanted_at=one.at,
         fetched_at=one.at,
+        due_at=one.due_at,
         status=one.status,
         blob_digest=one.blob_digest,
         step=one.step,
         lane=choose_content_lane(blob.media_type, blob.size) if blob else UrlLane.FAST,
+        token=one.source.token,
     )
     if isinstance(one, NothingFound):
         row.state, row.failure, row.detail = one.state, one.failure, one.detail[:500]
-        row.attempts, row.due_at = one.attempts, one.due_at
+        row.attempts, row.rounds = one.attempts, one.rounds
     else:
         row.state = UrlState.STORED
         row.moved_to, row.etag, row.last_modified = one.moved_to, one.etag, one.last_modified

@@ -1,28 +1,32 @@
 """Wanted URLs: the rows that say which URLs to fetch, and when, and the work of fetching one.
 
-An admin can have URLs fetched once more: stored content stays until the origin has something else.
+A request or a report wants a URL again that failed, after its pause, or whose stored content may have changed. An
+admin can have URLs fetched once more at any time. Stored content stays until the origin has something else.
 """
 
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from celery import current_app
-from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
+from django.db import Error as DatabaseError
+from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value, When
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from resources import database
 from resources.clock import MAX_CLOCK_LEAD
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure
+from retry import stores
 from retry.work import Work
 
 from .. import hosts, lookup
 from ..hosts import choose_lanes
 from ..lookup import UrlStatus
-from ..models import Blob, Resource, UrlLane, UrlState
+from ..models import BatchItem, Blob, Resource, UrlLane, UrlState
 from ..storage import takedown
 from .dedupe import LaneName
 
@@ -34,14 +38,16 @@ LARGE_LANE = "fetch.large"
 
 FEED_TASK = "resources.feed_mirror"
 FEED_QUEUE = "work"
-DUE_FIELDS = ("url", "host", "attempts", "blob_digest", "step")
+FEED_ASKED_KEY, FEED_ASKED_SECONDS = "mirror:feed-asked", 10
+"""While the feeder is called, later reports within this time share the call."""
+DUE_FIELDS = ("url", "host", "attempts", "rounds", "blob_digest", "step")
 
 _log = logging.getLogger("tarry.mirroring")
 
 
 @dataclass(frozen=True, slots=True)
 class WantedUrl:
-    """A reported URL, with the digest of its canonical URL."""
+    """A reported URL, with the digest of its canonical URL. Its row has it without a fragment."""
 
     url_digest: str
     url: str
@@ -93,7 +99,7 @@ def want_urls(reports: Sequence[WantedUrl]) -> None:
 def _build_row(one: WantedUrl, lane: UrlLane) -> Resource:
     return Resource(
         url_digest=one.url_digest,
-        url=one.url,
+        url=url_syntax.cut_fragment(one.url),
         host=one.host,
         referer=one.referer,
         lane=lane,
@@ -124,11 +130,72 @@ def _renewable_rows(**named: Any) -> QuerySet[Resource]:
     return Resource.objects.filter(Q(state=UrlState.WANTED) | expired, **named)
 
 
+class UrlStanding(Protocol):
+    """The state of a URL, as a look-up or its row gives it."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def due_at(self) -> datetime | None: ...
+
+
+def is_due(known: UrlStanding, host: str, now: datetime) -> bool:
+    """Tells whether a request has the URL fetched again: it failed long ago, or its content may have changed.
+
+    Stored content without a time was never checked. Raises DatabaseError.
+    """
+    if known.state == UrlState.FAILED:
+        return known.due_at is not None and known.due_at <= now
+    is_old = known.state == UrlState.STORED and (known.due_at is None or known.due_at <= now)
+    return is_old and hosts.is_rechecked(host)
+
+
+def want_due_urls(url_digests: Sequence[str], now: datetime) -> int:
+    """Wants those of these due URLs whose rows are due; returns their number. Raises DatabaseError.
+
+    The statement itself compares the time: of several requests at once one wins, and the others find the URL wanted.
+    """
+    due = Q(state=UrlState.FAILED, due_at__lte=now) | Q(state=UrlState.STORED, due_at__lte=now)
+    due |= Q(state=UrlState.STORED, due_at=None)
+    number = 0
+    for some in database.split_portions(sorted(url_digests)):
+        with lookup.forget_around_change(some):
+            rows = Resource.objects.filter(due, pk__in=some)
+            again = {"due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
+            number += database.update_in_order(rows, state=UrlState.WANTED, **again)
+    return number
+
+
+def renew_status(url_digest: str, known: UrlStatus | None, host: str, now: datetime) -> UrlStatus | None:
+    """Returns the status of a requested URL, which is wanted again if it was due.
+
+    While the database takes no writes the status stays: stored content is served. Raises DatabaseError if the choices
+    of admins have to be read and cannot be.
+    """
+    if known is None or not is_due(known, host, now):
+        return known
+    try:
+        want_due_urls([url_digest], now)
+        row = Resource.objects.filter(pk=url_digest).first()  # not by a look-up, which would remember it as wanted
+    except DatabaseError as error:
+        _log.warning("a URL is not wanted again", extra={"digest": url_digest, "error": str(error)})
+        return known
+    return UrlStatus.of(row) if row else None
+
+
+def find_retry_times(url_digests: Iterable[str]) -> dict[str, datetime]:
+    """Returns from when on a report has failed URLs tried again, by digest. Raises DatabaseError."""
+    failed = Resource.objects.filter(state=UrlState.FAILED, due_at__isnull=False).values_list("pk", "due_at")
+    portions = database.split_portions(url_digests, lookup.MAX_QUERY_ROWS)
+    return {digest: at for some in portions for digest, at in failed.filter(pk__in=some) if at is not None}
+
+
 def feed_soon() -> None:
     """Has a worker hand over the due rows at once, not at its next turn. Never fails."""
     try:
-        current_app.send_task(FEED_TASK, queue=FEED_QUEUE, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:  # the feeder runs every two seconds anyway
+        if stores.fast_client("state").set(FEED_ASKED_KEY, 1, nx=True, ex=FEED_ASKED_SECONDS):
+            current_app.send_task(FEED_TASK, queue=FEED_QUEUE, retry=False, ignore_result=True)
+    except (RedisError, OperationalError, OSError) as error:  # the feeder runs every two seconds anyway
         _log.warning("the feeder is not called", extra={"error": str(error)})
 
 
@@ -184,6 +251,23 @@ def expired_urls(now: datetime, most: int) -> list[Resource]:
     return [row for lane in UrlLane for row in over.filter(lane=lane).only(*DUE_FIELDS)[:most]]
 
 
+def find_old_failures(before: datetime) -> QuerySet[Resource]:
+    """Finds the URLs that failed before then, except those blocked or taken down, and those that a list waits for.
+
+    Without its row a URL is as if it had never been reported.
+    """
+    awaited = BatchItem.objects.filter(url_digest=OuterRef("pk"), step="")
+    failed = Resource.objects.filter(state=UrlState.FAILED, fetched_at__lt=before)
+    lasting = (hosts.BLOCKED_FAILURE, takedown.TAKEN_DOWN_FAILURE)
+    return failed.exclude(failure__in=lasting).filter(~Exists(awaited))
+
+
+def remove_failures(rows: QuerySet[Resource], url_digests: Sequence[str]) -> int:
+    """Removes those of the rows; returns their number. Raises DatabaseError."""
+    with lookup.forget_around_change(url_digests):
+        return database.delete_in_order(rows.filter(pk__in=url_digests))
+
+
 def _expiry_moment(seconds: float | None) -> datetime | None:
     """Converts Unix seconds to a row's moment; None if the calendar has no such date."""
     try:
@@ -199,7 +283,8 @@ def refetch_urls(url_digests: Sequence[str], now: datetime) -> int:
     chosen = [digest for digest, host in rows.values_list("pk", "host") if not hosts.is_host_blocked(host, blocked)]
     # Content taken down since the first query stays so.
     left = Resource.objects.filter(url_digest__in=chosen).exclude(failure=takedown.TAKEN_DOWN_FAILURE)
-    database.update_in_order(left, state=UrlState.WANTED, due_at=now, attempts=0, failure="", detail="", status=None)
+    anew = {"due_at": now, "attempts": 0, "rounds": 0, "failure": "", "detail": "", "status": None}
+    database.update_in_order(left, state=UrlState.WANTED, **anew)
     lookup.forget_statuses(chosen)
     feed_soon()
     return len(chosen)

@@ -3,7 +3,7 @@
 While one batch is being written the next one gathers, so that a busy process writes large batches and an idle one
 never waits.
 
-The order is: blobs, rows of URLs, validators; then their status in Redis, counts, and continuations. The bytes are
+The order is: blobs, rows of URLs, validators; then their status in Redis, counts, and batches. The bytes are
 stored before. Each statement is a transaction of its own and has its rows in the order of their keys, so that two
 writers of the same rows wait for each other, and never in a circle. A repeated write gives the same rows.
 """
@@ -33,25 +33,27 @@ from ..lookup import UrlStatus
 from ..models import Blob, DedupeStep, MirroredHost, Resource, UrlState, Validator
 from ..storage import takedown
 from ..storage.blobs import is_storage_remote
-from . import url_outcome
+from . import due_times, url_outcome
 from .url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome, VouchedContent
 
 
 def flush_outcomes(batch: Sequence[UrlOutcome], now: datetime) -> list[UrlOutcome]:
     """Writes the batch. Returns the outcomes in the same order, each with the step that settled it.
 
-    If a redirect of another URL has stored a failed URL meanwhile, its outcome says so. Raises DatabaseError.
+    If a redirect of another URL, or a later claim, has stored a URL meanwhile, its outcome says so.
+    Raises DatabaseError.
     """
     blobs = _write_blobs([one for one in batch if isinstance(one, FoundContent)])
     with_steps = _assign_steps(batch, blobs)
     found = [one for one in with_steps if isinstance(one, FoundContent)]
     aliases = _alias_outcomes(found)
     written = [*aliases, *found]
-    url_outcome.upsert_found(written, blobs)
+    overtaken = url_outcome.upsert_found(written, blobs)
     lost = [one for one in with_steps if isinstance(one, NothingFound)]
-    overtaken = url_outcome.upsert_lost(lost)
+    overtaken |= url_outcome.upsert_lost(lost)
     _write_validators(found, now)
-    _announce_outcomes([*written, *(one for one in lost if one.source.url_digest not in overtaken)], now)
+    ended: list[UrlOutcome] = [*written, *lost]
+    _announce_outcomes([one for one in ended if one.source.url_digest not in overtaken], now)
     for digest in sorted(takedown.find_taken_down({one.blob_digest for one in found})):
         # Taken down meanwhile, after the takedown had looked for its URLs.
         takedown.fail_urls(digest, sorted({one.source.url_digest for one in written if one.blob_digest == digest}))
@@ -60,7 +62,7 @@ def flush_outcomes(batch: Sequence[UrlOutcome], now: datetime) -> list[UrlOutcom
 
 def _final_outcome(one: UrlOutcome, overtaken: Mapping[str, UrlStatus]) -> UrlOutcome:
     stands = overtaken.get(one.source.url_digest)
-    if isinstance(one, NothingFound) and stands and stands.state is UrlState.STORED:
+    if stands and stands.state is UrlState.STORED:
         return FoundContent(one.source, stands.blob_digest, one.at, step=DedupeStep.REDIRECT)
     return one
 
@@ -127,7 +129,8 @@ def _assign_steps(batch: Sequence[UrlOutcome], blobs: Mapping[str, Blob]) -> lis
 def _remove_content(lost: NothingFound) -> NothingFound:
     """Removes the earlier content from the outcome: its blob is gone."""
     if lost.state is UrlState.STORED:
-        return replace(lost, state=UrlState.FAILED, step=DedupeStep.FAILED, blob_digest="")
+        due_at = due_times.next_try_at(lost.failure, lost.status, lost.rounds, lost.at)
+        return replace(lost, state=UrlState.FAILED, step=DedupeStep.FAILED, blob_digest="", due_at=due_at)
     return replace(lost, blob_digest="")
 
 
@@ -196,7 +199,7 @@ def _announce_outcomes(outcomes: Sequence[UrlOutcome], now: datetime) -> None:
     steps[stats.BODY_STEP] = sum(isinstance(one, FoundContent) and one.contents is not None for one in outcomes)
     for step, number in sorted(steps.items()):
         stats.count_urls(step, number, now)
-    lookup.resume_continuations([one.source.url_digest for one in outcomes if not _is_still_wanted(one)])
+    lookup.resume_batches([one.source.url_digest for one in outcomes if not _is_still_wanted(one)])
 
 
 def _is_still_wanted(one: UrlOutcome) -> bool:
@@ -205,8 +208,9 @@ def _is_still_wanted(one: UrlOutcome) -> bool:
 
 def _outcome_status(one: UrlOutcome) -> UrlStatus:
     if isinstance(one, FoundContent):
-        return UrlStatus(UrlState.STORED, one.blob_digest)
-    return UrlStatus(one.state, one.blob_digest, one.failure, one.detail[: lookup.MAX_DETAIL_CHARACTERS], one.status)
+        return UrlStatus(UrlState.STORED, one.blob_digest, due_at=one.due_at)
+    detail = one.detail[: lookup.MAX_DETAIL_CHARACTERS]
+    return UrlStatus(one.state, one.blob_digest, one.failure, detail, one.status, one.due_at)
 
 
 MAX_BATCH_OUTCOMES = 200

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Self, cast, get_args
 
@@ -10,6 +11,8 @@ from ..errors import ThumbnailError
 
 ThumbnailFit = Literal["contain", "crop"]
 THUMBNAIL_FITS: tuple[ThumbnailFit, ...] = get_args(ThumbnailFit)
+DEFAULT_FIT: ThumbnailFit = "contain"
+THUMBNAIL_KIND = "thumbnail"
 MAX_ADDRESS_SIDE = 99_999
 """Limit of an address. A site paints smaller ones only."""
 
@@ -28,7 +31,7 @@ class Thumbnail:
     width: int
     height: int
     format: str
-    fit: ThumbnailFit = "contain"
+    fit: ThumbnailFit = DEFAULT_FIT
 
     @classmethod
     def read(cls, digest: str, name: str, given: Mapping[str, Sequence[str]], most_side: int) -> Self:
@@ -43,9 +46,23 @@ class Thumbnail:
             raise ThumbnailError(f"Thumbnails have sides of 1 to {most_side} pixels.")
         return cls(digest, width, height, match[3], _parse_fit(given))
 
+    @classmethod
+    def of_key(cls, content_key: str) -> Self | None:
+        """Returns the thumbnail of a content key; None for the key of anything else."""
+        match content_key.split(":"):
+            case [kind, digest, size, fit, image_format] if kind == THUMBNAIL_KIND:
+                with suppress(ThumbnailError):
+                    return cls.read(digest, f"{size}.{image_format}", {"fit": [fit]}, MAX_ADDRESS_SIDE)
+        return None
+
+    @property
+    def path(self) -> str:
+        fit = "" if self.fit == DEFAULT_FIT else f"?fit={self.fit}"
+        return f"/resources/{self.digest}/{self.width}x{self.height}.{self.format}{fit}"
+
     @property
     def content_key(self) -> str:
-        return f"thumbnail:{self.digest}:{self.width}x{self.height}:{self.fit}:{self.format}"
+        return f"{THUMBNAIL_KIND}:{self.digest}:{self.width}x{self.height}:{self.fit}:{self.format}"
 
     @property
     def content_type(self) -> str:
@@ -54,7 +71,7 @@ class Thumbnail:
 
 def thumbnail_key_pattern(digest: str) -> str:
     """Returns the Redis pattern of the content keys of all thumbnails of a file."""
-    return f"thumbnail:{digest}:*"
+    return f"{THUMBNAIL_KIND}:{digest}:*"
 
 
 def check_thumbnail_size(thumbnail: Thumbnail, sizes: Collection[str]) -> None:
@@ -69,4 +86,4 @@ def _parse_fit(given: Mapping[str, Sequence[str]]) -> ThumbnailFit:
             raise ThumbnailError("Thumbnails have one parameter: fit, given once.")
         if values[0] not in THUMBNAIL_FITS:
             raise ThumbnailError(f"fit is {' or '.join(THUMBNAIL_FITS)}.")
-    return cast("ThumbnailFit", given["fit"][0]) if given else "contain"
+    return cast("ThumbnailFit", given["fit"][0]) if given else DEFAULT_FIT

@@ -3,8 +3,8 @@
 The rows are the truth. Every step may be repeated, also by several processes at once: all counts are of rows, and
 a batch is finished when none of its items is open.
 
-Settling is debounced: batches are settled every two seconds, not per URL. Continuations leave the batches' names
-in `state`; batches whose names are lost are healed.
+Settling is debounced: batches are settled every two seconds, not per URL. Writers of ended URLs leave the names of
+the batches in `state`; batches whose names are lost are healed.
 """
 
 import hashlib
@@ -25,15 +25,11 @@ from resources.fetch.http import url_syntax
 from resources.tokens.models import ApiToken
 from retry import stores
 
-from .. import lookup
 from ..ingest import url_outcome, wanted_urls
 from ..ingest.wanted_urls import WantedUrl
-from ..lookup import RESUMED_NAMES_KEY as NAMES
+from ..lookup import BATCH_PREFIX, UNSETTLED_BATCHES_KEY
 from ..models import MAX_URL_CHARACTERS, Batch, BatchItem, DedupeStep, Resource, UrlState
 from .classify import JOINED_DETAIL, UrlDecision, storable_text
-
-BATCH_PREFIX = "batch:"
-"""The beginning of the names by which continuations know a batch."""
 
 SAME_LIST_TIME = timedelta(days=1)
 """The time within which the same list, sent again, is the same batch."""
@@ -71,6 +67,13 @@ def find_batch(sent: SentList, now: datetime) -> Batch | None:
     return Batch.objects.filter(key=sent.key, created_at__gt=now - SAME_LIST_TIME).order_by("-created_at").first()
 
 
+def has_due_failures(batch: Batch, now: datetime) -> bool:
+    """Tells whether a URL failed in this finished batch, and a report has it tried again."""
+    due = Resource.objects.filter(url_digest=OuterRef("url_digest"), state=UrlState.FAILED, due_at__lte=now)
+    failed = BatchItem.objects.filter(Exists(due), batch=batch, step=DedupeStep.FAILED)
+    return batch.finished_at is not None and failed.exists()
+
+
 def create_batch(sent: SentList, decisions: Sequence[UrlDecision], now: datetime) -> Batch | None:
     """Writes a batch with its items, all or nothing. None: another request has sent the same list at the same time."""
     batch = Batch(
@@ -92,13 +95,8 @@ def create_batch(sent: SentList, decisions: Sequence[UrlDecision], now: datetime
     return batch
 
 
-def batch_name(batch_id: UUID) -> str:
-    """Returns the name of a batch in continuations."""
-    return f"{BATCH_PREFIX}{batch_id}"
-
-
 def settle_named_batches(names: Iterable[str], now: datetime) -> int:
-    """Settles ended items of the batches that continuations name; returns how many of these batches are finished."""
+    """Settles ended items of the named batches; returns how many of these batches are finished."""
     return sum(settle_batch(batch_id, now) for name in names if (batch_id := _batch_id_of(name)))
 
 
@@ -106,12 +104,11 @@ def settle_batch(batch_id: UUID, now: datetime) -> bool:
     """Settles the ended items of one batch. True if it is finished."""
     ended = Resource.objects.filter(url_digest=OuterRef("url_digest")).exclude(state=UrlState.WANTED)
     items = find_open_items(batch_id).filter(Exists(ended))
-    if digests := list(items.values_list("url_digest", flat=True)):
+    if items.exists():
         database.update_in_order(
             items.filter(detail=JOINED_DETAIL), **_settled_fields(ended, Value(DedupeStep.KNOWN.value))
         )
         database.update_in_order(items, **_settled_fields(ended, F("step")))
-        lookup.resume_continuations(digests)  # the process that ended them may have been killed before it did so
     return finish_batch(batch_id, now)
 
 
@@ -128,7 +125,7 @@ def finish_batch(batch_id: UUID, now: datetime) -> bool:
 def heal_batches(now: datetime, seconds: float) -> int:
     """Repairs unfinished batches for about `seconds`, beginning anywhere; returns how many there was time for.
 
-    Settles items whose continuation Redis lost, and asks for URLs that were not asked for.
+    Settles items of batches whose names Redis lost, and asks for URLs that were not asked for.
     """
     until, done = time.monotonic() + seconds, 0
     for batch in _unfinished_batches():
@@ -159,17 +156,6 @@ def want_lost_urls(batch: Batch, now: datetime) -> int:
 
 def find_open_items(batch_id: UUID) -> QuerySet[BatchItem]:
     return BatchItem.objects.filter(batch_id=batch_id, step="")
-
-
-def prune_batches(before: datetime, seconds: float) -> int:
-    """Removes batches that were finished before that moment, for about `seconds`; returns how many."""
-    until, removed = time.monotonic() + seconds, 0
-    for batch in Batch.objects.filter(finished_at__lt=before).order_by("finished_at")[:SLICE_ROWS]:
-        if time.monotonic() >= until:
-            break
-        batch.delete()
-        removed += 1
-    return removed
 
 
 def _next_batch_id(sent: SentList) -> UUID:
@@ -236,7 +222,7 @@ MAX_NAMES_AT_ONCE = 500
 
 def take_batch_names() -> list[str]:
     try:
-        found = cast(list[bytes], stores.fast_client("state").spop(NAMES, MAX_NAMES_AT_ONCE))
+        found = cast(list[bytes], stores.fast_client("state").spop(UNSETTLED_BATCHES_KEY, MAX_NAMES_AT_ONCE))
     except RedisError:
         return []
     return [name.decode() for name in found]

@@ -5,6 +5,7 @@ The name of a URL is the digest of its canonical URL. The caller looks up the kn
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from ..canonical.rules import UrlRules
@@ -36,6 +37,8 @@ class UrlKnowledge(Protocol):
     def failure(self) -> str: ...
     @property
     def detail(self) -> str: ...
+    @property
+    def due_at(self) -> datetime | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class UrlDecision:
 
     `step` is one of models.Step if the URL is settled, and empty if it is accepted. `asks` marks the first URL of its
     name in the list. `detail` is a sentence: why the URL was refused or has failed, or JOINED_DETAIL.
+    A report from `retry_at` on has a failed URL tried again; None: not by itself.
     """
 
     position: int
@@ -68,6 +72,7 @@ class UrlDecision:
     blob_digest: str = ""
     detail: str = ""
     asks: bool = False
+    retry_at: datetime | None = None
 
 
 def name_urls(
@@ -94,13 +99,13 @@ def name_urls(
     return named, refused
 
 
-def decide_urls(named: Sequence[NamedUrl], seen: Mapping[str, UrlKnowledge]) -> list[UrlDecision]:
+def decide_urls(named: Sequence[NamedUrl], seen: Mapping[str, UrlKnowledge], now: datetime) -> list[UrlDecision]:
     """Decides on URLs that can be mirrored. Of several with one name only the first asks."""
     decisions: list[UrlDecision] = []
     asked: set[str] = set()
     for one in named:
         digest = find_surest_digest(one.digests, seen, _has_file)
-        decisions.append(_decide_url(one, digest, seen.get(digest), is_first=digest not in asked))
+        decisions.append(_decide_url(one, digest, seen.get(digest), now, is_first=digest not in asked))
         asked.add(digest)
     return decisions
 
@@ -116,8 +121,8 @@ def _has_file(seen: UrlKnowledge) -> bool:
     return bool(seen.blob_digest) and seen.state != "failed"
 
 
-def _decide_url(one: NamedUrl, digest: str, seen: UrlKnowledge | None, *, is_first: bool) -> UrlDecision:
-    status, step, blob, detail = _status_fields(seen)
+def _decide_url(one: NamedUrl, digest: str, seen: UrlKnowledge | None, now: datetime, *, is_first: bool) -> UrlDecision:
+    status, step, blob, detail = _status_fields(seen, now)
     is_open = status == "accepted"
     joins = is_open and (not is_first or (seen is not None and seen.state == "wanted"))
     return UrlDecision(
@@ -130,16 +135,24 @@ def _decide_url(one: NamedUrl, digest: str, seen: UrlKnowledge | None, *, is_fir
         blob_digest=blob,
         detail=JOINED_DETAIL if joins else detail,
         asks=is_open and is_first,
+        retry_at=seen.due_at if seen is not None and status == "failed" else None,
     )
 
 
-def _status_fields(seen: UrlKnowledge | None) -> tuple[ReportStatus, str, str, str]:
-    """Returns status, step, digest and detail. A URL whose signature expired is accepted: the new one may be valid."""
+def _status_fields(seen: UrlKnowledge | None, now: datetime) -> tuple[ReportStatus, str, str, str]:
+    """Returns status, step, digest and detail.
+
+    A failed URL is accepted after its pause; at once if its signature had expired: the new one may be valid.
+    """
     if seen is not None and _has_file(seen):
         return "known", "known", seen.blob_digest, ""
-    if seen is None or seen.state != "failed" or seen.failure == EXPIRED_FAILURE:
+    if seen is None or seen.state != "failed" or seen.failure == EXPIRED_FAILURE or _may_be_tried(seen, now):
         return "accepted", "", "", ""
     return "failed", "failed", "", seen.detail or "It could not be fetched."
+
+
+def _may_be_tried(seen: UrlKnowledge, now: datetime) -> bool:
+    return seen.due_at is not None and seen.due_at <= now
 
 
 def _refuse_url(position: int, url: str, why: str) -> UrlDecision:

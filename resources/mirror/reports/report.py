@@ -67,7 +67,6 @@ def _takedown_times(digests: Iterable[str]) -> dict[str, datetime | None]:
 
 MAX_URLS_PER_LIST = 10_000
 MAX_WEBHOOK_URL_BYTES = 1900
-"""The limit of a webhook's URL. Its call adds a fragment, to tell it from others."""
 
 
 class ReportError(MirrorError):
@@ -96,7 +95,8 @@ def report_urls(sent: SentList, now: datetime) -> ReportResult:
     sent = replace(sent, referer=_check_referer(sent.referer), webhook=_check_webhook(sent.webhook))
     if not 1 <= len(sent.urls) <= MAX_URLS_PER_LIST:
         raise ReportError(f"A list has 1 to {MAX_URLS_PER_LIST:,} URLs.")
-    if earlier := batches.find_batch(sent, now):
+    earlier = batches.find_batch(sent, now)
+    if earlier and (sent.idempotency_key or not batches.has_due_failures(earlier, now)):
         return _repeat_result(sent, earlier)
     decisions = _decide_list(sent.urls, now)
     batch = batches.create_batch(sent, decisions, now)
@@ -114,22 +114,30 @@ def _decide_list(urls: Sequence[str], now: datetime) -> list[UrlDecision]:
     blocked = hosts.find_blocked_hosts()
     named, refused = name_urls(urls, url_rules.current_rules(), lambda host: hosts.is_host_blocked(host, blocked))
     known = lookup.look_up_urls(list({digest for one in named for digest in one.digests}))
-    return sorted(
-        [*refused, *decide_urls(named, verify_known_urls(known, now))], key=lambda decision: decision.position
-    )
+    present = verify_known_urls(known, now)
+    decided = decide_urls(named, present, now)
+    _want_due_urls(decided, present, now)
+    return sorted([*refused, *decided], key=lambda decision: decision.position)
+
+
+def _want_due_urls(decided: Sequence[UrlDecision], known: Mapping[str, UrlStatus], now: datetime) -> None:
+    """Wants again what failed long ago, and stored content that may have changed."""
+    found = ((one, known.get(one.url_digest)) for one in decided)
+    due = {one.url_digest for one, status in found if status and wanted_urls.is_due(status, one.host, now)}
+    if due:
+        wanted_urls.want_due_urls(list(due), now)
 
 
 def _want_open_urls(batch: Batch, decisions: Sequence[UrlDecision], now: datetime) -> None:
-    """Asks for the open URLs, once each, and leaves a continuation for the batch."""
+    """Asks for the open URLs of the batch, once each."""
     open_ones = [one for one in decisions if one.status == "accepted"]
     if open_ones:
         waited_for = list({one.url_digest for one in open_ones})
-        lookup.leave_continuation(waited_for, batches.batch_name(batch.pk))
         wanted_urls.want_urls(
             [WantedUrl(one.url_digest, one.url, one.host, batch.referer, now) for one in open_ones if one.asks]
         )
-        # Those that ended before the name was left: no other process resumes them.
-        lookup.resume_continuations(wanted_urls.ended_urls(waited_for))
+        # Those that ended before the batch had its items: no other process resumes it.
+        lookup.resume_batches(wanted_urls.ended_urls(waited_for))
     else:
         batches.finish_batch(batch.pk, now)
         batch.refresh_from_db()
@@ -150,7 +158,8 @@ def _repeat_result(sent: SentList, batch: Batch) -> ReportResult:
     ]
     if not same:
         raise DifferentReportError("This Idempotency-Key was sent with another list, less than a day ago.")
-    return ReportResult(batch, [_decision_of_item(item) for item in items], is_new=False)
+    retry_times = wanted_urls.find_retry_times({item.url_digest for item in items if item.step == DedupeStep.FAILED})
+    return ReportResult(batch, [_decision_of_item(item, retry_times) for item in items], is_new=False)
 
 
 _STATUS_BY_STEP: Mapping[str, ReportStatus] = {
@@ -160,7 +169,7 @@ _STATUS_BY_STEP: Mapping[str, ReportStatus] = {
 }
 
 
-def _decision_of_item(item: BatchItem) -> UrlDecision:
+def _decision_of_item(item: BatchItem, retry_times: Mapping[str, datetime]) -> UrlDecision:
     return UrlDecision(
         position=item.position,
         url=item.url,
@@ -169,6 +178,7 @@ def _decision_of_item(item: BatchItem) -> UrlDecision:
         url_digest=item.url_digest,
         blob_digest=item.blob_digest,
         detail=item.detail,
+        retry_at=retry_times.get(item.url_digest) if item.step == DedupeStep.FAILED else None,
     )
 
 
@@ -184,7 +194,7 @@ def _check_referer(text: str) -> str:
 def _check_webhook(text: str) -> str:
     if text:
         _check_url(text, "webhook", MAX_WEBHOOK_URL_BYTES)
-    return text.partition("#")[0]
+    return url_syntax.cut_fragment(text)
 
 
 def _check_url(url: str, what: str, most_bytes: int) -> None:

@@ -91,6 +91,10 @@ class CallWebhook:
     obeys_robots = False
     """The owner of the webhook has asked for the call."""
 
+    def identify(self, *arguments: Argument) -> str:
+        """Returns the batch: its call has a body of its own."""
+        return str(arguments[1])
+
     def fetch(self, *arguments: Argument) -> FetchRequest:
         """Returns the signed call. Raises PreparationError for a batch that is gone or told."""
         batch = _load_batch(arguments)
@@ -162,8 +166,8 @@ def _wait_after(outcome: EnqueueOutcome) -> timedelta:
 
 
 def webhook_work(batch: Batch) -> Work:
-    """Returns the call as work. Its address has a fragment, not sent: it tells batches with one webhook apart."""
-    arguments = (f"{batch.webhook}#{batch.pk}", str(batch.pk))
+    """Returns the call as work."""
+    arguments = (batch.webhook, str(batch.pk))
     return Work(f"webhook:{batch.pk}", "webhook", CALL_LANE, CALL_LANE, CALL_TASK_NAME, arguments)
 
 

@@ -50,6 +50,11 @@ def bucket_link(name: str, content_type: str, disposition: str) -> str | None:
         return str(default_storage.signed_link(name, content_type, disposition, LINK_SECONDS))
 
 
+def has_links() -> bool:
+    """Tells whether the storage has links of its own for its objects."""
+    return hasattr(default_storage, "signed_link")
+
+
 def stream_object(name: str, start: int, end: int) -> Iterator[bytes]:
     """Yields the bytes from `start` to before `end`, piece by piece."""
     with translate_storage_errors():

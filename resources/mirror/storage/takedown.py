@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from celery import current_app
+from django.db import connection
 from django.db.models import QuerySet
 from kombu.exceptions import OperationalError
 
@@ -129,6 +130,16 @@ def _enqueue_task(name: str, digest: str, if_lost: str) -> None:
         current_app.send_task(name, [digest], queue=THUMBNAILS_QUEUE, retry=False, ignore_result=True)
     except (OperationalError, OSError) as error:
         _log.warning(if_lost, extra={"digest": digest, "error": str(error)})
+
+
+_TAKEN_DOWN = f"SELECT 1 FROM {Blob._meta.db_table} WHERE digest = %s AND taken_down_at IS NOT NULL"  # noqa: S608
+
+
+def is_taken_down(digest: str) -> bool:
+    """Tells whether content was taken down, for each file: Django takes longer to write the query than to run it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKEN_DOWN, [digest])
+        return cursor.fetchone() is not None
 
 
 def find_taken_down(digests: Collection[str]) -> set[str]:

@@ -76,6 +76,7 @@ class UpstreamFetchTask:
 
     obeys_robots = False
     """An admin named this server. robots.txt is for robots that find their own way."""
+    sends_secrets = True
 
     def fetch(self, *arguments: Argument) -> FetchRequest:
         """Returns the request, with the stored tile's validators. Raises PreparationError, StoreUnavailable."""

@@ -12,6 +12,7 @@ from typing import Self
 
 from resources.fetch.http import url_syntax
 from resources.fetch.http.allowed_ips import AddressGuard
+from resources.fetch.http.limit_scopes import url_scopes
 from resources.fetch.http.messages import FetchError, Head
 from retry import work
 
@@ -82,6 +83,11 @@ class TileUrlTemplate:
         without = TileUrlTemplate(_SUBDOMAIN_LABEL.sub("//", self.text), self.subdomains)
         return url_syntax.parse_target(without.url(_LONGEST_TILE)).host
 
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The domains of its addresses, as the frontier names them: one for each subdomain."""
+        return frozenset(url_scopes(url).host for url in self._longest_urls())
+
     def refusal(self, guard: AddressGuard) -> str | None:
         """Returns the reason why its tiles cannot be fetched, as far as known without DNS; None if there is none."""
         target = url_syntax.parse_target(self.url(_LONGEST_TILE))
@@ -90,11 +96,16 @@ class TileUrlTemplate:
         return guard.refusal(target.host, target.port) if target.is_address else None
 
     def _check_urls(self) -> None:
-        for place, _ in enumerate(self.subdomains or ("",)):
+        for url in self._longest_urls():
             try:
-                url_syntax.parse_target(self.url(replace(_LONGEST_TILE, x=_LONGEST_TILE.x - place)))
+                url_syntax.parse_target(url)
             except FetchError as error:
                 raise LayerError(f"The address cannot be fetched: {error.detail}.") from error
+
+    def _longest_urls(self) -> list[str]:
+        """Returns an address for each subdomain."""
+        number = len(self.subdomains) or 1
+        return [self.url(replace(_LONGEST_TILE, x=_LONGEST_TILE.x - place)) for place in range(number)]
 
 
 @lru_cache(maxsize=256)

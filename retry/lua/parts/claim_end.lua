@@ -1,15 +1,12 @@
--- The only end of a claim: done mark, failure record, recorded duration, and one message.
--- The mark outlives the time it is in force: it fences off workers that had the claim before.
--- terms: done_ms fence_ms kept_ms channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
--- -> 1 | 0 (another worker holds the claim by now)
+-- The only end of a claim: done mark, failure record, recorded duration, and one message. Without its claim
+-- no work ends: a worker that was frozen, for however long, changes nothing of what came after it.
+-- terms: done_ms kept_ms most_failures channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
+-- -> 1 | 0 (another worker holds the claim by now, or there is none)
 local function finish_work(terms, work, token, outcome, duration_ms, failure)
   local claim, done, failed = 'retry:claim:' .. work, 'retry:done:' .. work, 'retry:failure:' .. work
-  local held = redis.call('HMGET', claim, 'token', 'lane', 'kind')
-  if held[1] and held[1] ~= token then return 0 end
-  if not held[1] then  -- lost with the server's data, or ended already
-    local mark = redis.call('HGET', done, 'token')
-    if mark and tonumber(mark) >= tonumber(token) then return mark == token and 1 or 0 end
-  end
+  local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client')
+  if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
+  if held[1] ~= token then return 0 end
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -19,12 +16,19 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     redis.call('SET', key, string.format('%.1f', old * 0.8 + ms * 0.2), 'PX', terms.kept_ms)
   end
 
+  -- Beyond so many records, those that end soonest are forgotten: work can fail as often as there are addresses.
+  local function bound_failures(kept_ms)
+    redis.call('ZADD', 'retry:failures', now + kept_ms, work)
+    redis.call('ZREMRANGEBYSCORE', 'retry:failures', '-inf', now)
+    local excess = redis.call('ZCARD', 'retry:failures') - terms.most_failures
+    local over = excess > 0 and redis.call('ZPOPMIN', 'retry:failures', excess) or {}
+    for place = 1, #over, 2 do redis.call('DEL', 'retry:failure:' .. over[place]) end
+  end
+
   if outcome == 'stored' then
-    redis.call('DEL', failed)
-    if held[1] then
-      record(held[3], tonumber(duration_ms))
-      record(held[2], tonumber(duration_ms))
-    end
+    if redis.call('DEL', failed) == 1 then redis.call('ZREM', 'retry:failures', work) end
+    record(held[3], tonumber(duration_ms))
+    record(held[2], tonumber(duration_ms))
   elseif outcome == 'failed' then
     local status, detail = failure[1], failure[2]
     local base, max, luck, asked = tonumber(failure[3]), tonumber(failure[4]), tonumber(failure[5]), tonumber(failure[6])
@@ -35,14 +39,15 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     redis.call('HSET', failed, 'count', before + 1, 'status', status, 'detail', detail,
       'until', string.format('%.0f', now + wait))
     redis.call('PEXPIRE', failed, string.format('%.0f', wait + 2 * max))
+    bound_failures(wait + 2 * max)
   end
 
+  leave_lane(work, held[2], held[4])
   redis.call('DEL', claim)
   redis.call('ZREM', 'retry:claims', work)
   redis.call('ZREM', 'retry:leases', work)
-  if held[2] then redis.call('ZREM', 'retry:queued:' .. held[2], work) end
-  redis.call('HSET', done, 'token', token, 'outcome', outcome, 'until', string.format('%.0f', now + terms.done_ms))
-  redis.call('PEXPIRE', done, terms.fence_ms)
+  redis.call('HSET', done, 'token', token, 'outcome', outcome)
+  redis.call('PEXPIRE', done, terms.done_ms)
   redis.call('PUBLISH', terms.channel, outcome .. ' ' .. work)
   return 1
 end

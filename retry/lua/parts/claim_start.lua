@@ -1,17 +1,16 @@
 -- Turns a queued claim into a running one. Of several copies of the work only one wins. If the lane is
 -- long and the work had no recent requests, the claim ends at once instead, as `skipped`.
 -- The nonce names the copy: a copy whose reply was lost may call again.
--- terms: lease_ms default_ms channel done_ms fence_ms skip_ms backlog_ms workers (by name, of each lane that skips)
+-- terms: lease_ms default_ms channel done_ms skip_ms backlog_ms workers (by name, of each lane that skips)
 -- -> 1 started | 2 skipped | 0 neither
 local lanes_started, means = {}, {}  -- noted, and read, in this step
 
 local function start_work(work, token, nonce, terms)
-  local claim, queued = 'retry:claim:' .. work, nil
-  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged')
+  local claim = 'retry:claim:' .. work
+  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged', 'client')
   if held[1] ~= token then return 0 end
   if held[2] ~= 'queued' then return held[5] == nonce and 1 or 0 end
   local lane, kind, asked, aged = held[3], held[4], tonumber(held[6]), held[7]
-  queued = 'retry:queued:' .. lane
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -31,19 +30,19 @@ local function start_work(work, token, nonce, terms)
   local function is_unwanted()
     local workers = terms.workers[lane]
     return terms.skip_ms > 0 and workers and not aged and asked and now - asked > terms.skip_ms
-      and could_have_been_asked() and redis.call('ZCARD', queued) * mean(lane) / workers > terms.backlog_ms
+      and could_have_been_asked() and redis.call('ZCARD', 'retry:queued:' .. lane) * mean(lane) / workers > terms.backlog_ms
   end
 
   local unwanted = is_unwanted()
-  redis.call('ZREM', queued, work)
+  leave_lane(work, lane, held[8])
   redis.call('ZREM', 'retry:claims', work)
   if not lanes_started[lane] then redis.call('HSET', 'retry:started', lane, whole(now)) end
   lanes_started[lane] = true
   if unwanted then
     local done = 'retry:done:' .. work
     redis.call('DEL', claim)
-    redis.call('HSET', done, 'token', token, 'outcome', 'skipped', 'until', whole(now + terms.done_ms))
-    redis.call('PEXPIRE', done, terms.fence_ms)
+    redis.call('HSET', done, 'token', token, 'outcome', 'skipped')
+    redis.call('PEXPIRE', done, terms.done_ms)
     redis.call('PUBLISH', terms.channel, 'skipped ' .. work)
     return 2
   end

@@ -140,7 +140,7 @@ def settled(stack: Stack, corpus: Corpus, number: int) -> None:
 MARKS = (
     *("retry:claim:mirror:*", "retry:queued:fetch.*", "retry:leases"),
     *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
-    *("mirror:after:*", "mirror:unsettled"),
+    "mirror:unsettled",
 )
 
 

@@ -120,6 +120,24 @@ def test_a_frozen_server_is_survived(server: str, stack: Stack, crowd: Crowd, na
     assert_recovers(stack, crowd, name)
 
 
+def test_while_the_cache_is_away_and_when_it_is_back_those_who_wait_for_content_in_preparation_get_it(
+    stack: Stack, crowd: Crowd, name: str
+) -> None:
+    addresses = [f"/slow/{name}w{number}?gated=1&kind=cold" for number in range(CLIENTS)]
+    waiting = crowd.send(addresses)
+    wait_until_clients_wait(stack, CLIENTS)
+    stack.stop("cache")
+    try:
+        refused = crowd.visit(f"/slow/{name}cold")
+        late = crowd.send(addresses)
+        wait_until_clients_wait(stack, 2 * CLIENTS)
+    finally:
+        stack.begin("cache")
+    open_gates(stack, name)
+    assert refused.was_turned_away
+    assert {visit.status for visit in [*waiting.result(BOUND_SECONDS), *late.result(BOUND_SECONDS)]} == {200}
+
+
 @pytest.fixture
 def full_state(stack: Stack) -> Iterator[Callable[[], None]]:
     """Takes all room from `state`. There is room again afterwards, at the latest."""

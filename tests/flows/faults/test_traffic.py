@@ -16,7 +16,7 @@ from tests.support.crowd import Crowd, Visit
 from tests.support.layers import colour_of, load_line, write_speeds
 from tests.support.stack import Stack, eventually
 
-from .conftest import POPULAR
+from .conftest import HOT_SECONDS, POPULAR
 
 pytestmark = pytest.mark.no_database
 
@@ -120,6 +120,31 @@ def test_clients_of_popular_content_never_meet_its_expiry_and_others_do(stack: S
     assert waits(seldom) >= 1
     assert stack.executions(f"{name}popular") >= 2
     assert len(seldom) < POPULAR
+
+
+def test_popular_content_comes_before_other_requests_after_a_loss_of_the_cache(
+    stack: Stack, crowd: Crowd, name: str
+) -> None:
+    popular = f"{name}popular"
+    crowd.visit(f"/slow/{popular}")
+    ask_at_once(stack, f"/slow/{popular}", 2 * POPULAR)
+    eventually(
+        lambda: (stack.state.zscore("retry:popular:slow", f"slow:{popular}") or 0) >= POPULAR, 20, "it is popular"
+    )
+    stack.cache.flushall()
+    stack.state.delete(f"retry:done:slow:{popular}:0")  # it was prepared a moment ago
+    time.sleep(HOT_SECONDS + 1)  # nginx has it no longer
+    held = [f"{name}held{number}" for number in range(4)]
+    crowd.send([f"/slow/{one}?gated=1" for one in held])
+    eventually(lambda: sum(stack.executions(one) for one in held) == 2, 20, "both painters are busy")
+    one_off = [f"{name}one-off{number}" for number in range(20)]
+    waiting = crowd.send([*(f"/slow/{one}" for one in one_off), f"/slow/{popular}"])
+    eventually(lambda: int(stack.state.zcard("retry:queued:paint.now")) == 23, 20, "all wait")
+    for one in held:
+        stack.open_gate(one)
+    assert {visit.status for visit in waiting.result(60)} == {200}
+    began = stack.wait_for(popular, count=2)["time"]
+    assert sum(stack.wait_for(one)["time"] < began for one in one_off) <= 1
 
 
 def test_a_popular_tile_that_changed_is_painted_anew_before_anybody_asks(

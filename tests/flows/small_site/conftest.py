@@ -11,6 +11,8 @@ from tests.support.stack import Stack, free_port
 
 ORIGIN_ADDRESS = "127.0.0.2"
 """The address of the servers that the site may ask. It must leave all others alone."""
+MIRRORED_BYTES = 300_000
+"""The largest mirrored file. Feeds may be larger."""
 AGE_SECONDS = 2
 LEASE_SECONDS = 3
 
@@ -48,6 +50,8 @@ def stack(private: socket.socket, bucket: MotoBucket, waiting_port: int) -> Iter
         RETRY_AFTER_SERVER=f"http://{waiting}/retry_after",
         STORAGE_URL=bucket.storage_url,
         MACHINE="this",
+        FETCH_MAX_BYTES=str(MIRRORED_BYTES),
+        FETCH_SLOW_MAX_BYTES=str(MIRRORED_BYTES),
         FETCH_ALLOW_PRIVATE=f"{ORIGIN_ADDRESS}/32",
         FETCH_PORTS=f"80,443,{private.getsockname()[1]}",
     ) as running:

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.flows.slow.slow_content import SlowContent
-from tests.support.browser import FETCH, IMAGE
+from tests.support.browser import FETCH, IMAGE, Visit
 from tests.support.crowd import Crowd
 from tests.support.layers import load_line
 from tests.support.stack import Stack, eventually
@@ -65,6 +65,19 @@ def test_an_image_gets_a_cold_tile_from_another_origin(
 ) -> None:
     address = load_line(stack, f"l{uuid4().hex[:8]}", tmp_path)
     assert other_page.evaluate(IMAGE, [f"{stack.base_url}{address}", anonymous]) == [256, 256]
+
+
+@pytest.mark.browser
+def test_the_waiting_page_there_looks_like_the_site_and_is_replaced_by_the_content(
+    stack: Stack, desktop: Visit, name: str
+) -> None:
+    page = desktop.page
+    page.goto(f"{stack.base_url}/slow/{name}?html=1&gated=1")
+    expect(page.get_by_role("heading", name="Being prepared")).to_have_css("font-size", "26px")
+    stack.open_gate(name)
+    expect(page.locator("pre")).to_have_text(SlowContent(name).body.decode())
+    assert page.url == f"{stack.base_url}/slow/{name}?html=1&gated=1"
+    assert [text for text in desktop.complaints if "503" not in text] == []
 
 
 @pytest.mark.browser

@@ -1,4 +1,4 @@
-"""One worker for all lanes: the next turn, abandoned work, and old work."""
+"""One worker for all lanes: rounds of clients, the next turn, abandoned work, and old work."""
 
 import http.client
 import time
@@ -15,7 +15,7 @@ from tests.support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
-LANES = ("paint.now", "paint.refresh", "paint.warm")
+LANES = ("paint.now", "paint.pages", "paint.refresh", "paint.warm")
 LONG_AGO = 1
 LOWEST = 15
 """Fewer pieces of work than these make a stream go on."""
@@ -49,6 +49,22 @@ def queued(stack: Stack, crowd: Crowd, names: list[str]) -> None:
     """Clients ask for cold contents, and wait."""
     crowd.send([f"/slow/{one}" for one in names])
     eventually(lambda: all(asked(stack, one) for one in names), 10, "all are claimed")
+
+
+def test_a_client_of_much_content_delays_content_of_others_by_a_round(stack: Stack, crowd: Crowd, name: str) -> None:
+    crowd.send([f"/slow/{name}held?gated=1"])
+    stack.wait_for(f"{name}held")
+    flood = [f"{name}flood{number}" for number in range(60)]
+    queued(stack, crowd, flood)
+    others = [f"{name}other{number}" for number in range(4)]
+    with Crowd(stack.base_url, "127.0.0.9") as other_clients:
+        waiting = other_clients.send([f"/slow/{one}" for one in others])
+        eventually(lambda: all(asked(stack, one) for one in others), 10, "all are claimed")
+        stack.open_gate(f"{name}held")
+        assert [visit.body for visit in waiting.result(30)] == [SlowContent(one).body for one in others]
+    last = max(stack.wait_for(one)["time"] for one in others)
+    eventually(lambda: is_clear(stack, LANES), 60, "all have their content")
+    assert sum(stack.wait_for(one)["time"] < last for one in flood) <= len(others) + 1
 
 
 def test_what_is_waited_for_comes_next(stack: Stack, crowd: Crowd, name: str) -> None:

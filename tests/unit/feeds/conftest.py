@@ -22,7 +22,7 @@ def _knows_nothing(settings: Settings) -> None:
 
 @pytest.fixture
 def feed_redis(transactional_db: None, redis_servers: RedisServers, settings: Settings) -> Iterator[RedisServers]:
-    settings.FETCH_DELAY_SECONDS = 0.001
+    settings.FETCH_DELAY_SECONDS, settings.FETCH_MAX_PER_SECOND = 0.001, 1000
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
     yield redis_servers

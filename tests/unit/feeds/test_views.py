@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.db import OperationalError
@@ -197,11 +197,11 @@ NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html"}
 
 
 @pytest.mark.parametrize("address", ["/feeds/", "/feeds/sea/", "/feeds/category/earth/?q=text"])
-def test_people_get_the_waiting_page_and_then_the_page(client: Client, workers: Workers, address: str) -> None:
+def test_people_wait_for_a_page_like_everybody_and_then_get_it(client: Client, workers: Workers, address: str) -> None:
     feed_rows.category("earth", feed_rows.feed("sea", entry(1)))
     waiting = client.get(address, headers=NAVIGATION)
-    assert (waiting.status_code, waiting["Cache-Control"]) == (503, "no-store")
-    assert b"Being prepared" in waiting.content
+    assert (waiting.status_code, waiting["Cache-Control"]) == (302, "no-store")
+    assert "&page=&" in waiting["Location"]
     workers.work()
     page = client.get(address, headers=NAVIGATION)
     assert (page.status_code, page["Content-Type"]) == (200, "text/html; charset=utf-8")
@@ -210,6 +210,41 @@ def test_people_get_the_waiting_page_and_then_the_page(client: Client, workers: 
     assert "default-src 'none'" in page["Content-Security-Policy"]
     again = client.get(address, headers={"If-None-Match": page["ETag"]})
     assert (again.status_code, again["Content-Security-Policy"]) == (304, page["Content-Security-Policy"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed", "host"),
+    [
+        ({}, [], "sea.example.org"),
+        ({"url": "http://192.0.2.7/feed"}, [], ""),
+        ({"user": "me"}, [], ""),
+        ({}, ["10.0.0.0/8"], ""),
+    ],
+)
+def test_the_waiting_page_names_no_private_server(
+    client: Client, settings: Settings, changes: dict[str, Any], allowed: list[str], host: str
+) -> None:
+    settings.FETCH_ALLOW_PRIVATE, settings.SAMPLES = [*allowed, "127.0.0.2:8000"], "127.0.0.2:8000"
+    feed_rows.feed("sea", **{"fetched_at": None, "checked_at": None, **changes})
+    waiting = client.get("/feeds/sea/", headers=NAVIGATION)
+    assert parse_qs(urlsplit(waiting["Location"]).query, keep_blank_values=True)["page"] == [host]
+
+
+@pytest.mark.parametrize("path", ["/feeds/", "/feeds/sea/", "/feeds/sea.atom", "/feeds/all.json"])
+def test_arguments_of_other_sites_are_redirected_away(client: Client, path: str) -> None:
+    for query, rest in (("utm_source=x&fbclid=y", ""), ("ref=z&limit=3&q=%C3%A9", "?q=%C3%A9&limit=3")):
+        answer = client.get(f"{path}?{query}")
+        assert (answer.status_code, answer["Location"]) == (301, f"{path}{rest}")
+        assert (answer["Cache-Control"], answer["Access-Control-Allow-Origin"]) == ("no-store", "*")
+    assert client.get(f"{path}?ref=z&limit=0").status_code == 400
+
+
+@pytest.mark.parametrize("address", ["/feeds/none/", "/feeds/?limit=0", "/feeds/none.atom"])
+def test_people_are_told_on_a_page_what_is_wrong(client: Client, address: str) -> None:
+    problem, page = client.get(address), client.get(address, headers=NAVIGATION)
+    assert (problem["Content-Type"], page["Content-Type"]) == ("application/problem+json", "text/html; charset=utf-8")
+    assert problem.status_code == page.status_code
+    assert problem["Vary"] == page["Vary"] == "Accept, Sec-Fetch-Mode"
 
 
 @pytest.mark.parametrize("address", ["/feeds", "/feeds/sea", "/feeds/category/earth", "/feeds/none"])

@@ -1,12 +1,18 @@
 """The documentation: what it points to is there, and it is as short as it promises."""
 
+import ast
+import json
 import re
+import subprocess
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from django.core.management import get_commands
 
 from project.paths import BASE_DIR
+
+from ...support.documentation import code_blocks
 
 PAGES = sorted([*BASE_DIR.glob("*.md"), *(BASE_DIR / "docs").rglob("*.md"), BASE_DIR / "nginx" / "README.md"])
 PRODUCT = ("retry", "resources", "feeds", "project")
@@ -45,6 +51,27 @@ def test_every_link_command_path_and_test_that_is_named_exists(page: Path) -> No
     assert [path for path in _PATH.findall(text) if not (BASE_DIR / path).exists()] == []
     tests = _TEST.findall(text)
     assert [one for one in tests if f"def {one[1]}(" not in (BASE_DIR / one[0]).read_text()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_code_in_python_json_and_shell_is_well_formed(page: Path) -> None:
+    for language, code in code_blocks(named(page)):
+        if language == "python":
+            compile(f"async def block():\n{indent(code, '  ')}", named(page), "exec", ast.PyCF_ONLY_AST)
+        elif language == "json":
+            assert read_all(code), code
+        elif language == "sh":
+            subprocess.run(["bash", "-n"], input=code, text=True, check=True, timeout=10)
+
+
+def read_all(text: str) -> list[object]:
+    """The JSON values of a text, one after the other."""
+    found: list[object] = []
+    while text := text.lstrip():
+        value, end = json.JSONDecoder().raw_decode(text)
+        found.append(value)
+        text = text[end:]
+    return found
 
 
 def test_the_architecture_is_read_in_one_sitting() -> None:

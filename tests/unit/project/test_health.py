@@ -11,14 +11,14 @@ from django.test import Client
 from pytest_django import Settings
 
 from project import celery, health
-from project.health import UnhealthyError, examine_parts
+from project.health import PartProbe, UnhealthyError, examine_parts
 from resources.fetch.frontier import queue
 from retry import stores
 from retry.worker import sweep_claims
 from tests.conftest import RedisServers
 from tests.support import clock
 
-QUEUES = ["paint.now", "paint.refresh", "paint.warm", "work"]
+QUEUES = ["paint.now", "paint.pages", "paint.refresh", "paint.warm", "work"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def _nothing_examined_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_requests_share_an_examination(monkeypatch: pytest.MonkeyPatch) -> None:
     examined: list[str] = []
-    monkeypatch.setattr(health, "HEALTH_PARTS", {"a": lambda: examined.append("a")})
+    monkeypatch.setattr(health, "HEALTH_PARTS", {"a": PartProbe(lambda: examined.append("a"))})
     recent = health.RecentHealth()
     assert recent.parts() is recent.parts()
     assert examined == ["a"]
@@ -38,9 +38,10 @@ class Hanging:
     """A check that does not end until it is released."""
 
     def __init__(self) -> None:
-        self.begun, self.released = threading.Event(), threading.Event()
+        self.begun, self.released, self.number = threading.Event(), threading.Event(), 0
 
     def __call__(self) -> None:
+        self.number += 1
         self.begun.set()
         assert self.released.wait(5)
 
@@ -48,10 +49,10 @@ class Hanging:
 def test_an_examination_that_hangs_holds_one_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     check = Hanging()
     monkeypatch.setattr(health, "FINDING_KEPT_SECONDS", 0)
-    monkeypatch.setattr(health, "HEALTH_PARTS", {"a": lambda: None})
+    monkeypatch.setattr(health, "HEALTH_PARTS", {"a": PartProbe(lambda: None)})
     recent = health.RecentHealth()
     known = recent.parts()
-    monkeypatch.setattr(health, "HEALTH_PARTS", {"b": check})
+    monkeypatch.setattr(health, "HEALTH_PARTS", {"b": PartProbe(check)})
     with ThreadPoolExecutor(1) as threads:
         examining = threads.submit(recent.parts)
         assert check.begun.wait(5)
@@ -62,7 +63,7 @@ def test_an_examination_that_hangs_holds_one_thread_alone(monkeypatch: pytest.Mo
 
 def test_a_finding_of_long_ago_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     check = Hanging()
-    monkeypatch.setattr(health, "HEALTH_PARTS", {"a": check})
+    monkeypatch.setattr(health, "HEALTH_PARTS", {"a": PartProbe(check)})
     recent = health.RecentHealth()
     with ThreadPoolExecutor(2) as threads:
         asking = [threads.submit(recent.parts) for _ in range(2)]
@@ -77,16 +78,26 @@ def test_a_finding_of_long_ago_is_not_reported(monkeypatch: pytest.MonkeyPatch) 
     [(OSError("password in here"), "OSError"), (UnhealthyError("no worker for work"), "no worker for work")],
 )
 def test_a_part_that_fails_does_not_tell_secrets_but_what_it_answered_wrongly(error: Exception, told: str) -> None:
-    assert examine_parts({"a": Mock(side_effect=error)}, 1)["a"] == {"ok": False, "error": told}
+    assert examine_parts({"a": PartProbe(Mock(side_effect=error))}, 1)["a"] == {"ok": False, "error": told}
 
 
 def test_a_part_that_hangs_does_not_hold_up_the_answer() -> None:
     check = Hanging()
     began = clock.seconds()
-    findings = examine_parts({"hangs": check, "works": lambda: None}, 0.2)
+    findings = examine_parts({"hangs": PartProbe(check), "works": PartProbe(lambda: None)}, 0.2)
     assert clock.seconds() - began < 1
     assert (findings["hangs"]["ok"], findings["works"]["ok"], findings["works"]["ms"] >= 0) == (False, True, True)
     check.released.set()
+
+
+def test_a_part_that_hangs_makes_no_other_part_ill_however_often_it_is_examined() -> None:
+    check = Hanging()
+    parts = {"hangs": PartProbe(check), "works": PartProbe(lambda: None)}
+    findings = [examine_parts(parts, 0.02) for _ in range(10)]
+    assert [(found["hangs"]["ok"], found["works"]["ok"]) for found in findings] == [(False, True)] * 10
+    assert check.number == 1
+    check.released.set()
+    assert parts["hangs"].begin("hangs").result(5)["ok"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from project import login, middleware
 from project.login import SignInAttempt
+from retry import stores
 from tests.conftest import RedisServers
 
 MOMENT = 1_795_000_000.0 // login.GUESS_WINDOW_SECONDS * login.GUESS_WINDOW_SECONDS + 100
@@ -94,10 +95,25 @@ def test_the_next_ten_minutes_begin_anew_and_the_right_password_is_not_counted(m
 
 def test_counts_are_kept_for_a_while_only_and_have_no_names(redis_servers: RedisServers) -> None:
     guess("192.0.2.1")
-    keys = redis_servers.state.client.keys("admin:*")
-    assert len(keys) == 2
-    assert all(b"owner" not in key for key in keys)
+    keys = list(redis_servers.state.client.scan_iter("admin:*"))
+    assert sorted(key.rpartition(b":")[0] for key in keys) == [b"admin:account", b"admin:network"]
+    assert all(b"owner" not in member for key in keys for member in redis_servers.state.client.hkeys(key))
     assert all(0 < redis_servers.state.client.ttl(key) <= login.GUESS_WINDOW_SECONDS for key in keys)
+
+
+def test_strangers_without_number_share_one_count_and_lock_out_no_known_browser(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Client()
+    assert sign_in(known, PASSWORD, "192.0.2.77").status_code == 302
+    monkeypatch.setattr(stores, "MAX_WINDOW_MEMBERS", 5)
+    flood = [guess(f"198.51.100.{each}", username=f"name {each}")[0] for each in range(20)]
+    assert (
+        flood == [200] * 7 + [429] * 13
+    )  # four of them have a count of their own, beside the known one; three share one
+    members = [redis_servers.state.client.hlen(key) for key in redis_servers.state.client.keys("admin:*")]
+    assert max(members) <= 6
+    assert sign_in(known, PASSWORD, "192.0.2.77").status_code == 302
 
 
 def test_a_cache_that_strangers_fill_forgets_no_attempt(redis_servers: RedisServers) -> None:

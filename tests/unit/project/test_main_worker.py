@@ -1,6 +1,7 @@
 """Main's worker: refuses late requests before any work, reads all of a body, and ends when a successor answers."""
 
 import io
+import json
 import select
 import socket
 import time
@@ -8,14 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Semaphore
+from unittest.mock import Mock
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 from gunicorn.config import Config
+from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import TConn
 
 from project import main_worker
-from project.main_worker import SheddingWorker, SucceededWorker
+from project.main_worker import EncodedRequestParser, SheddingWorker, SucceededWorker
 
 NOW = 1_000_000.0
 LATE = f"{NOW - main_worker.MAX_WAITED_SECONDS - 0.001:.3f}"
@@ -51,6 +54,46 @@ def test_a_request_that_came_long_ago_is_told_to_come_again(pair: Pair) -> None:
     assert (status, fields["Retry-After"]) == (REFUSED, "1")
     assert (fields["Cache-Control"], fields["Connection"]) == ("no-store", "close")
     assert (int(fields["Content-Length"]), fields["Content-Type"]) == (len(body), "application/problem+json")
+
+
+def test_a_person_is_told_so_on_a_page(pair: Pair) -> None:
+    status, fields, body = answer(pair, request(LATE, more="Sec-Fetch-Mode: navigate\r\n"))
+    assert (status, fields["Content-Type"]) == (REFUSED, "text/html; charset=utf-8")
+    assert int(fields["Content-Length"]) == len(body)
+    assert b'http-equiv="refresh"' in body
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        ("GET /feeds/?q=caf\u00e9 HTTP/1.1".encode(), "/feeds/?q=caf%C3%A9"),
+        (b"GET /feeds/?q=caf\xe9&x=%20 HTTP/1.1", "/feeds/?q=caf%E9&x=%20"),
+        (b"GET /feeds/?q=cafe HTTP/1.1", "/feeds/?q=cafe"),
+    ],
+)
+def test_an_address_beyond_ascii_is_taken_as_a_browser_would_encode_it(pair: Pair, line: bytes, target: str) -> None:
+    front, main = pair
+    front.sendall(line + b"\r\nHost: site\r\n\r\n")
+    assert next(EncodedRequestParser(Config(), main, ("127.0.0.1", 1))).uri == target
+
+
+@pytest.mark.parametrize("line", [b"GET /a\x01 HTTP/1.1", "GET\u00e9 / HTTP/1.1".encode(), b"GET / HTTP/1.1\xe9"])
+def test_what_is_malformed_is_refused_by_a_problem(pair: Pair, line: bytes) -> None:
+    front, main = pair
+    front.sendall(line + b"\r\nHost: site\r\n\r\n")
+    worker = OneThread()
+    try:
+        with pytest.raises(ParseException) as caught:
+            next(EncodedRequestParser(Config(), main, ("127.0.0.1", 1)))
+        worker.log = Mock()
+        worker.handle_error(None, main, ("", -1), caught.value)
+        main.close()
+        head, _, body = front.makefile("rb").read().partition(b"\r\n\r\n")
+    finally:
+        worker.end()
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in head
+    assert json.loads(body)["status"] == 400
 
 
 @pytest.mark.parametrize(

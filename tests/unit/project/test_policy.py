@@ -20,6 +20,8 @@ from lxml import html
 from feeds import tasks, views
 from project.paths import BASE_DIR
 from resources.mirror.file_headers import delivery_headers
+from retry import html_pages, line
+from retry.tickets import Ticket
 from tests.support import feed_rows
 
 BAD = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -129,7 +131,8 @@ def test_a_page_for_everybody(client: Client, address: str) -> None:
         case "text/html" if answer.content:
             assert complaints(answer) == []
         case "text/html":
-            assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/admin/login/")
+            place = answer["Location"].partition("?")[0]
+            assert (answer.status_code, place in {"/admin/login/", "/retry_after"}) == (302, True)
         case kind:
             assert kind == "application/problem+json"
 
@@ -146,7 +149,14 @@ def test_a_page_of_feeds(client: Client, monkeypatch: pytest.MonkeyPatch) -> Non
     tasks.render_feed_page(work_key, token, *arguments)
     page = client.get("/feeds/sea/", headers=NAVIGATION)
     assert b"alert(1)" in page.content
-    assert [complaints(answer) for answer in (waiting, page)] == [[], []]
+    assert waiting.status_code == 302
+    assert complaints(page) == []
+
+
+def test_the_waiting_page() -> None:
+    ticket = Ticket(f"/feeds/?q={BAD}", 0, BAD, BAD, 0, page=BAD)
+    reply = html_pages.waiting_page_reply(ticket, line.describe_wait(BAD, 0), 1)
+    assert complaints(HttpResponse(reply.body, headers=dict(reply.headers))) == []
 
 
 def test_what_an_admin_uploads_is_told_of_as_text(admin_client: Client) -> None:

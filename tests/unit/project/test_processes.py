@@ -45,7 +45,7 @@ IDLE = ("chrt", "--idle", "0")
 
 @SMALL
 def test_every_queue_has_one_kind_of_worker_and_there_is_one_beat(plan: ProcessPlan) -> None:
-    assert queues(plan) == ["paint.now", "paint.refresh", "paint.warm", "work"]  # painted in this order
+    assert queues(plan) == ["paint.now", "paint.pages", "paint.refresh", "paint.warm", "work"]  # painted in this order
     commands = [set(process.command) for process in list_processes(plan)]
     assert len([command for command in commands if {"beat", "--beat"} & command]) == 1
 
@@ -54,7 +54,7 @@ def test_each_lane_has_a_worker_of_its_own_with_the_processor_before_the_next_la
     found = named(replace(PLAN, idle=IDLE))
     lanes = {option(found[name], "--queues"): found[name].command[:3] for name in found if name.startswith("paint")}
     prefixes = [("nice", "-n", "5"), ("nice", "-n", "10"), IDLE]
-    assert lanes == dict(zip(("paint.now", "paint.refresh", "paint.warm"), prefixes, strict=True))
+    assert lanes == dict(zip(("paint.now,paint.pages", "paint.refresh", "paint.warm"), prefixes, strict=True))
 
 
 @SMALL

@@ -13,6 +13,7 @@ from project.beat import Scheduler
 from project.celery import app
 from project.paths import DataDirectory
 from resources import tasks
+from tests.conftest import RedisServers
 
 ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, schedule.READERS]
 
@@ -30,6 +31,15 @@ def test_limits_headers_timings_and_rules_of_urls_have_their_times() -> None:
     assert of_fetching | of_mirroring <= {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
 
 
+def test_old_rows_are_removed_each_day_first_when_the_site_starts() -> None:
+    entry = settings.CELERY_BEAT_SCHEDULE["prune"]
+    assert (entry["task"], entry["schedule"]) == (tasks.prune.name, 86_400)
+    beat = Scheduler(app, lazy=True)
+    beat.update_from_dict({"prune": entry})
+    assert beat.schedule["prune"].is_due()[0]
+    assert not next(beat.schedule["prune"]).is_due()[0]
+
+
 def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seconds() -> None:
     often, seldom = schedule.beat_schedule(schedule.TRAFFIC, schedule.PRUNING).values()
     assert often == {"task": tasks.read_traffic.name, "schedule": 2.0, "options": {"queue": "work", "expires": 10}}
@@ -45,6 +55,19 @@ def test_a_new_site_scans_its_feeds_at_once_and_one_that_starts_again_when_it_is
     beat.schedule[schedule.SCAN] = next(scan)
     beat.merge_inplace(entries)  # type: ignore[arg-type]  # as at every start
     assert not beat.schedule[schedule.SCAN].is_due()[0]
+
+
+def test_tasks_that_no_worker_takes_pile_up_to_a_bound(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_beat, "MAX_WAITING_TASKS", 5)
+    beat = Scheduler(app, lazy=True)
+    beat.update_from_dict(schedule.beat_schedule(("often", "a", 0.0001)))
+    for _ in range(20):
+        beat.apply_entry(beat.schedule["often"], beat.producer)
+    assert redis_servers.state.client.llen(schedule.BEAT_QUEUE) == 5
+    redis_servers.state.stop()
+    assert not project_beat._is_queue_full()
 
 
 def test_a_clock_that_is_set_back_keeps_nothing_from_being_published(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,7 @@ def settings_with(tmp_path: Path, expression: str, **environment: str) -> str:
 
 HTTPS, SAMPLES = {"PUBLIC_URL": "https://tarry.example:8443/"}, "127.0.0.2:8000"
 COOKIES = "s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS, s.CSRF_TRUSTED_ORIGINS"
+PUSHED = "s.FEEDS_PUSH, s.FEEDS_PUSH_NOTE"
 HOSTS, WORKERS = "*s.ALLOWED_HOSTS", "s.MAIN_WORKERS, s.MAIN_THREADS, s.PAINT_WORKERS"
 
 
@@ -100,6 +101,13 @@ FOLLOWING = {
     "a small site with threads": (WORKERS, {"SMALL": "1", "MAIN_THREADS": "6"}, "1 6 1"),
     "no demo": ("'demo' in s.CELERY_BEAT_SCHEDULE", {"DEMO": "0"}, "False"),
     "a demo": ("'demo' in s.CELERY_BEAT_SCHEDULE", {"DEMO": "1"}, "True"),
+    "a site that others reach": (PUSHED, {"PUBLIC_URL": "https://tarry.org"}, "True "),
+    "a site at home": (
+        PUSHED,
+        {"PUBLIC_URL": "http://nas.local"},
+        "False Feeds are polled only: hubs and clouds cannot reach PUBLIC_URL (http://nas.local) to announce news.",
+    ),
+    "an admin who wants no push": (PUSHED, {"FEEDS_PUSH": "0"}, "False "),
     "no samples": ("s.FETCH_ALLOW_PRIVATE", {"DEMO": "1"}, "[]"),
     "samples": (
         "s.FETCH_ALLOW_PRIVATE",

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
 
 import pytest
 from django.contrib.auth.models import User
@@ -100,7 +101,8 @@ def test_a_user_who_signs_in_stays_here(client: Client, target: str) -> None:
     [
         *("/", "/changes.json", "/favicon.ico", "/healthz", "/metrics", "/retry_after", "/retry_after/status"),
         *("/feeds/all.atom", "/feeds/news/", "/layers/jams", "/layers/jams/", "/layers/a/b", "/staticmap"),
-        *(f"/resources/{64 * '0'}", "/tiles/jams.json", "/tiles/jams/0/0/0.png"),
+        *("/robots.txt", "/tiles/jams.json", "/tiles/jams/0/0/0.png"),
+        f"/resources/{64 * '0'}",
     ],
 )
 def test_a_method_that_changes_things_is_not_allowed(address: str, method: str) -> None:
@@ -109,6 +111,17 @@ def test_a_method_that_changes_things_is_not_allowed(address: str, method: str) 
     assert response["Content-Type"] == "application/problem+json"
     assert json.loads(response.content)["status"] == 405
     assert response["Access-Control-Allow-Origin"] == "*"
+
+
+def test_search_engines_leave_searches_and_the_api_out_and_nothing_on_the_way_to_a_cold_page(client: Client) -> None:
+    answer = client.get("/robots.txt")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    robots = RobotFileParser()
+    lines = answer.content.decode().splitlines()
+    assert {"Disallow: /feeds/*?q=", "Disallow: /feeds/*&q="} <= set(lines)  # its parser knows no patterns
+    robots.parse(lines)
+    for address, is_open in (("/api/layers", False), ("/feeds/", True), ("/retry_after?hop=1", True), ("/", True)):
+        assert robots.can_fetch("Searcher", address) is is_open
 
 
 def test_browsers_that_look_for_an_icon_by_themselves_find_it(client: Client) -> None:

@@ -99,6 +99,8 @@ TEMPLATE = "https://tiles.example.org/{z}/{x}/{y}{r}.png"
 PLAIN = "https://tiles.example.org/{z}/{x}/{y}.png?key=secret"
 """The address of a server without tiles of twice the pixels."""
 
+OTHER_TEMPLATE = "https://other.example/{z}/{x}/{y}.png"
+
 
 class LoadUpstream(Protocol):
     def __call__(self, slug: str = ..., template: str = ..., **fields: Any) -> Layer: ...

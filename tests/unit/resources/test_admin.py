@@ -380,6 +380,8 @@ def test_a_layer_of_another_servers_tiles_is_made_without_a_file(admin_client: C
         ({"style": '{"widths": {"1": 1}}'}, "style"),
         ({"most_fresh_seconds": 5}, "most_fresh_seconds"),
         ({"kind": "lines"}, "upstream"),
+        ({"kind": "lines", "upstream": "", "upstream_in_flight": 5}, "upstream_in_flight"),
+        ({"upstream_in_flight": 0}, "upstream_in_flight"),
     ],
 )
 def test_mistakes_with_upstream_tiles_are_told(admin_client: Client, fields: dict[str, Any], field: str) -> None:

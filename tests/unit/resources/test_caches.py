@@ -39,14 +39,16 @@ def source() -> Source:
 def made(redis_servers: RedisServers, source: Source) -> Iterator[Made]:
     """Processes with a memory each."""
 
-    def make(memory_seconds: float = 0, at_once: int = 900, memory_size: int = 1000) -> CachedBatch[str]:
+    def make(
+        memory_seconds: float = 0, at_once: int = 900, memory_size: int = 1000, provisional: bytes = b""
+    ) -> CachedBatch[str]:
         def read(packed: bytes) -> str:
             if not packed.startswith(b"1"):
                 raise ValueError("of another version")
             return packed[1:].decode()
 
         kept = CacheFormat(
-            "t", lambda text: b"1" + text.encode(), read, lambda _: 60, lambda: memory_seconds, memory_size
+            "t", lambda text: b"1" + text.encode(), read, lambda _: 60, lambda: memory_seconds, memory_size, provisional
         )
         address = f"unix://{redis_servers.cache.socket}"
         return cached_batch(kept, lambda: address, at_once=at_once)(source.load)
@@ -83,8 +85,34 @@ def test_all_processes_know_a_note_at_once(made: Made, source: Source) -> None:
     look_up = made()
     source.rows = {"a": "old"}
     look_up(["a"])
+    source.rows = {"a": "new"}
     made().note({"a": "new"})
     assert look_up(["a"]) == {"a": "new"}
+
+
+def test_of_two_notes_of_a_key_the_source_decides_whichever_comes_last(made: Made, source: Source) -> None:
+    source.rows = {"a": "newer"}
+    for values in ("older", "newer"), ("newer", "older"):
+        made().forget(["a"])
+        for value in values:
+            made().note({"a": value})
+        assert made()(["a"]) == {"a": "newer"}
+
+
+def test_a_note_after_a_forgotten_value_leaves_the_decision_to_the_source(made: Made, source: Source) -> None:
+    made().note({"a": "old"})
+    made().forget(["a"])
+    made().note({"a": "old"})
+    source.rows = {"a": "new"}
+    assert made()(["a"]) == {"a": "new"}
+
+
+def test_a_provisional_value_gives_way_to_a_note(made: Made, source: Source) -> None:
+    look_up = made(provisional=b"1wanted")
+    look_up.note({"a": "wanted"})
+    look_up.note({"a": "stored"})
+    assert look_up(["a"]) == {"a": "stored"}
+    assert source.asked == []
 
 
 @pytest.mark.parametrize("change", ["note", "forget"])

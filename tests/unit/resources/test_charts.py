@@ -139,3 +139,30 @@ def test_the_times_below_a_chart_are_its_ends_and_what_divides_it_evenly() -> No
 )
 def test_an_axis_ends_at_a_round_number(most: float, top: float) -> None:
     assert charts.axis_top(most) == top
+
+
+def slot_runs(*spans: tuple[float, float]) -> list[charts.SlotRun]:
+    return [charts.SlotRun(f"run {place}", began, seconds) for place, (began, seconds) in enumerate(spans)]
+
+
+def test_a_run_is_drawn_in_the_lowest_slot_that_is_free_at_its_start() -> None:
+    runs = slot_runs((0, 4), (0, 1), (1, 2), (2, 1), (3, 1))
+    assert charts.assign_slots(runs) == [0, 1, 1, 2, 1]
+
+
+def test_the_chart_of_slots_has_a_bar_for_each_run_and_the_bound_as_a_line() -> None:
+    found = charts.draw_slot_chart("fetch", slot_runs((0, 4), (0, 2)), NOON, 5.0, "fetches")
+    [plot] = found.plots
+    assert [(bar.x, bar.width, bar.y) for bar in plot.bars] == [(0, 576, 50), (0, 288, 0)]
+    assert plot.bars[1].label == "run 1: 2.00 s, from 0.0 s on"
+    assert (plot.lines, plot.reach) == (("720.0,0 720.0,100",), "2")
+    assert found.summary == "2 fetches, at most 2 at once: half of them had ended after 3.0 s, all after 4.0 s."
+
+
+def test_of_thousands_of_runs_the_longest_are_drawn_and_the_summary_tells_how_many_are_not() -> None:
+    runs = slot_runs(*((0.0, seconds) for seconds in range(3_000)))
+    found = charts.draw_slot_chart("fetch", runs, NOON, 1, "fetches")
+    assert len(found.plots[0].bars) == len(found.rows) == charts.MAX_SLOT_BARS
+    assert min(run.seconds for run in found.rows) == 2_500
+    assert found.summary.endswith("The 2,500 shortest are not drawn.")
+    assert charts.draw_slot_chart("fetch", [], NOON, 0, "fetches").summary == "No fetches on record."

@@ -13,7 +13,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
-from resources import database
+from resources import database, old_rows
 from resources.mirror import hosts
 from resources.mirror.conf import RetentionLimits
 from resources.mirror.ingest import wanted_urls
@@ -35,6 +35,7 @@ WANTED = {"state": UrlState.WANTED}
 STORED = {"state": UrlState.STORED, "blob_digest": content("one")}
 VOUCHED = {**STORED, "step": DedupeStep.VALIDATORS, "vouched_by": HOST}
 BLOCKED = {"state": UrlState.FAILED, "failure": hosts.BLOCKED_FAILURE}
+FAILED = {"state": UrlState.FAILED, "failure": "permanent", "fetched_at": NOW}
 
 CHANGES: dict[str, tuple[dict[str, Any], Callable[[], object]]] = {
     "lost": (STORED, lambda: retention.want_urls_again([LAST, FIRST], NOW)),
@@ -43,6 +44,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Callable[[], object]]] = {
     "fetched again": (STORED, lambda: wanted_urls.refetch_urls([LAST, FIRST], NOW)),
     "distrusted": (VOUCHED, lambda: hosts.distrust_host(HOST, NOW, PATIENCE_SECONDS)),
     "blocked": (WANTED, lambda: hosts.fail_waiting_urls(HOST, now=NOW)),
+    "forgotten": (FAILED, lambda: list(old_rows.prune_rows(NOW + timedelta(days=999)))),
     "unblocked": (BLOCKED, lambda: hosts.unblock_host(HOST)),
 }
 

@@ -20,6 +20,7 @@ from resources.tiles.render import painter
 from resources.tiles.render.scene import Scene
 from resources.tiles.tile_address import Tile
 from resources.traffic.asked import Asked
+from retry import deferral
 from retry.tickets import MAX_KEY_CHARACTERS
 from tests.conftest import RedisServers
 from tests.support import geojson
@@ -242,6 +243,29 @@ def test_the_page_shows_every_part() -> None:
     assert [part for part in parts if f"def {part}(" not in shown] == []
 
 
-def test_static_maps_are_counted_and_what_only_begins_like_one_is_not() -> None:
+QUERY = "layers=land,jams&center=51.5,0&zoom=10&size=300x200"
+
+
+def test_static_maps_are_counted_by_the_picture_and_what_only_begins_like_one_is_not() -> None:
+    key = read(**ASKED).content_key
+    assert staticmap.classify_address(f"/staticmap?{QUERY}") == Asked("staticmap", content_key=key)
+    assert staticmap.classify_address("/staticmap?layers=%2F") == staticmap.classify_address("/staticmap")
     assert staticmap.classify_address("/staticmap") == Asked("staticmap")
     assert staticmap.classify_address("/staticmaps") is None
+
+
+def test_a_popular_picture_is_prepared_from_its_key(client: Client, both: list[Layer], published: list[Any]) -> None:
+    piece = staticmap.warm_static_map(read(**ASKED).content_key, 5.0)
+    assert piece
+    assert (piece.work.lane, piece.requests) == ("paint.warm", 5.0)
+    deferral.find_answer(piece.wanted[0].content_key, piece.work, piece.wanted[0].version)
+    paint(published.pop())
+    assert client.get("/staticmap", ASKED).status_code == 200
+    assert published == []
+
+
+@pytest.mark.parametrize(
+    "key", ["staticmap:land,gone:10:1:1:9x9:png", "staticmap:osm:3:1:1:9x9:png", "tile:a:1:0:0:png"]
+)
+def test_a_picture_that_no_client_would_get_is_not_prepared(shown: None, key: str) -> None:
+    assert staticmap.warm_static_map(key, 5.0) is None

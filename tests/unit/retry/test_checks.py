@@ -44,6 +44,7 @@ def test_the_sites_own_settings_pass_also_without_skipping_and_ageing(settings: 
             for server in ("//evil.example", "https://wait.example", "/", "/wait?x=1", "/a b;}")
         ),
         ({"RETRY_TICKET_SECONDS": 30}, "retry.E008"),
+        ({"PAGE_PATIENCE_SECONDS": -1}, "retry.E025"),
         *(
             ({"PUBLIC_URL": url}, "retry.E009")
             for url in ("a.example", "https://a.example/maps", "http://127.0.0.1:99999", "http://127.0.0.1:port")
@@ -67,7 +68,10 @@ def test_the_sites_own_settings_pass_also_without_skipping_and_ageing(settings: 
         ({"RETRY_SKIP_SECONDS": 14, "DEFAULT_RETRY_TIMEOUT": 5}, "retry.E022"),
         ({"RETRY_SKIP_SECONDS": 25}, "retry.E022"),
         *(({name: -1}, "retry.E023") for name in ("RETRY_AGE_SECONDS", "RETRY_SKIP_BACKLOG_SECONDS")),
-        ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, "publisher": "retry.nowhere.publish"}}}, "retry.E024"),
+        *(
+            ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, hook: "retry.nowhere.publish"}}}, "retry.E024")
+            for hook in ("publisher", "line")
+        ),
         *(({"POPULARITY_HALF_LIFE_SECONDS": seconds}, "retry.E030") for seconds in (0, float("nan"))),
         *(({name: 0}, "retry.E031") for name in ("POPULARITY_KEYS", "POPULAR_REQUESTS")),
         ({"RETRY_MAX_WAITS": 3}, "retry.W001"),

@@ -11,6 +11,7 @@ from pytest_django import Settings
 from retry import claims, stores
 from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, WorkDone, WorkFailed, WorkUnknown
 from retry.work import Work
+from retry.worker import sweep_claims
 from tests.conftest import RedisServers
 from tests.support import claim_calls
 
@@ -42,11 +43,33 @@ def test_each_end_is_published_once(work: Work, servers: RedisServers) -> None:
     assert [message["data"] for message in messages if message] == [b"stored paint:a:1", b"skipped paint:a:2"]
 
 
-def test_finishing_heals_a_claim_that_was_lost_with_the_data(work: Work, servers: RedisServers) -> None:
-    token = claim_calls.begun(work).token
-    servers.state.client.flushall()
-    assert claim_calls.finish(work, token)
-    assert claim_calls.look(work) == WorkDone("stored", ANY)
+def test_a_worker_that_was_frozen_for_however_long_ends_nothing(work: Work, servers: RedisServers) -> None:
+    frozen = claim_calls.running(work)
+    claim_calls.make_due(servers, work)
+    [(_, _, token, *_)] = claim_calls.swept()
+    assert claim_calls.start(work, int(token))
+    assert claim_calls.finish(work, int(token))
+    servers.state.client.delete(f"retry:done:{work.key}")  # its time is over
+    assert not claim_calls.fail(work, frozen)
+    assert claim_calls.look(work) == WorkUnknown()
+
+
+def test_a_done_mark_takes_room_only_while_it_is_in_force(work: Work, servers: RedisServers) -> None:
+    claim_calls.finish(work, claim_calls.running(work))
+    assert 0 < servers.state.client.pttl(f"retry:done:{work.key}") <= 10_000
+
+
+def test_a_flood_of_failures_leaves_the_records_that_last_longest(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "MAX_FAILURES", 10)
+    works = [replace(work, key=f"paint:a:{number}") for number in range(30)]
+    for wait_seconds, each in enumerate(works):
+        claim_calls.fail(each, claim_calls.running(each), retry_seconds=60 + wait_seconds)
+    last = {f"retry:failure:{each.key}".encode() for each in works[20:]}
+    assert set(servers.state.client.keys("retry:failure:*")) == last
+    assert servers.state.client.zcard("retry:failures") == 10
+    assert claim_calls.begin(works[29]) == WorkFailed(502, "No.", ANY)
 
 
 def test_tokens_grow_though_the_data_is_lost_or_the_clock_is_set_back(work: Work, servers: RedisServers) -> None:
@@ -144,15 +167,56 @@ def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, 
     assert [what for what, *_ in claim_calls.swept()] == [b"again"]
 
 
-def test_a_mark_stands_no_longer_though_the_clock_was_set_back_since(servers: RedisServers) -> None:
-    state = servers.state.client
-    state.set("mark", 1, px=HOUR_MS + 10_000)
+def test_a_mark_stands_no_longer_though_the_clock_was_set_back_since(
+    servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "SETBACK_KEYS_AT_ONCE", 5)
+    state, marks = servers.state.client, [f"mark {number}" for number in range(100)]
+    for name in marks:
+        state.set(name, 1, px=HOUR_MS + 10_000)
     state.set("new mark", 1, px=60_000)
-    assert claim_calls.swept() == []
+    assert sweep_claims() == 0
+    state.config_resetstat()
     state.incrby("retry:clock", HOUR_MS)
-    assert claim_calls.swept() == []
-    assert 0 < state.pttl("mark") <= 10_000
+    assert sweep_claims() == 0
+    assert max(state.pttl(name) for name in marks) <= 10_000
     assert 50_000 < state.pttl("new mark") <= 60_000
+    assert not state.exists(claims.SETBACKS_KEY)
+    assert "cmdstat_keys" not in state.info("commandstats")  # it would hold up all others
+
+
+def test_a_pass_that_is_killed_is_continued_after_the_clock_was_set_back(
+    servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "SETBACK_KEYS_AT_ONCE", 5)
+    state, marks = servers.state.client, [f"mark {number}" for number in range(100)]
+    for name in marks:
+        state.set(name, 1, px=2 * HOUR_MS + 10_000)
+    for _ in range(2):  # set back twice
+        claim_calls.swept()
+        state.incrby("retry:clock", HOUR_MS)
+        claim_calls.swept()
+        assert stores.execute_call(claims.setback_call()) == 1
+    sweep_claims()
+    assert max(state.pttl(name) for name in marks) <= 10_000
+
+
+@pytest.mark.parametrize("since", ["the lapse was long ago", "its worker has put it back"])
+def test_only_lapses_in_a_row_end_work(since: str, work: Work, servers: RedisServers) -> None:
+    claim_calls.running(work)
+    for _ in range(2):
+        claim_calls.make_due(servers, work)
+        [(what, _, token, *_)] = claim_calls.swept()
+        assert what == b"again"
+        assert claim_calls.start(work, int(token), "copy")
+        if since == "the lapse was long ago":
+            servers.state.client.hset(f"retry:claim:{work.key}", "lapsed", claim_calls.LONG_AGO)
+        else:
+            assert stores.execute_call(claims.requeue_call(work.key, int(token), 0, "copy")) == 1
+            assert claim_calls.start(work, int(token), "copy")
+    servers.state.client.hset(f"retry:claim:{work.key}", "lapsed", claim_calls.now_ms(servers))
+    claim_calls.make_due(servers, work)
+    assert [what for what, *_ in claim_calls.swept()] == [b"lapsed"]
 
 
 def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None:

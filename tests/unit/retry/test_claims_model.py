@@ -1,5 +1,6 @@
 """Claims under random interleavings, against a model."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -31,6 +32,7 @@ UP = {"paint.refresh": "paint.now", "paint.warm": "paint.refresh"}
 class Claim:
     token: int
     lane: str
+    client: str
     running: bool = False
     nonce: str = ""
     lapses: int = 0
@@ -39,7 +41,7 @@ class Claim:
 
 
 class Claims(RuleBasedStateMachine):
-    """The model: the claims there are, the newest token, and the works with a record of their end."""
+    """The model: the claims there are, the newest token, the works with a record of their end, and the done marks."""
 
     servers: RedisServers
     copies = Bundle("copies")
@@ -52,23 +54,31 @@ class Claims(RuleBasedStateMachine):
         self.blocked: set[str] = set()
         self.ended: dict[str, int] = {}
 
-    @rule(target=copies, work=st.sampled_from(WORKS), lane=st.sampled_from(LANES), refresh=st.booleans())
-    def begin(self, work: Work, lane: str, refresh: bool) -> tuple[str, int]:
+    @rule(
+        target=copies,
+        work=st.sampled_from(WORKS),
+        lane=st.sampled_from(LANES),
+        refresh=st.booleans(),
+        client=st.sampled_from(["", "192.0.2.1", "192.0.2.2"]),
+        popular=st.booleans(),
+    )
+    def begin(self, work: Work, lane: str, refresh: bool, client: str, popular: bool) -> tuple[str, int]:
         asked = replace(work, lane=lane, refresh_lane=lane)
-        found = claim_state.read_claim_state(stores.execute_call(claims.begin_call(asked, refresh=refresh)))
+        call = claims.begin_call(asked, refresh=refresh, client=client, is_popular=popular)
+        found = claim_state.read_claim_state(stores.execute_call(call))
         claim = self.held.get(work.key)
         match found:
             case claim_state.ClaimBegun(token, _):
                 assert claim is None
                 assert token > self.newest
                 self.newest = token
-                self.held[work.key] = Claim(token, lane)
+                self.held[work.key] = Claim(token, lane, client)
                 return work.key, token
             case claim_state.ClaimPromoted(token, _):
                 assert claim
                 assert not claim.running
                 assert LANES.index(lane) < LANES.index(claim.lane)
-                claim.lane, claim.wanted = lane, True
+                claim.lane, claim.client, claim.wanted = lane, client, True
                 assert claim.token == token
                 return work.key, token
             case claim_state.ClaimTaken(token, _):
@@ -104,10 +114,21 @@ class Claims(RuleBasedStateMachine):
         if work.key in self.held:
             self._start(work.key, self.held[work.key].token, long)
 
+    @rule(lane=st.sampled_from(LANES), long=st.booleans())
+    def handle_any_message_of_a_lane(self, lane: str, long: bool) -> None:
+        self._lengthen_lanes(long)
+        waiting, nonce = queued(self.servers, lane), uuid4().hex
+        reply = stores.execute_call(claims.start_next_call(lane, "of another time", nonce))
+        found = claims.read_started(reply)
+        assert found.work_key in (waiting or {"of another time"})
+        self._check_start(found.work_key, found.token, long, nonce, found.outcome)
+
     def _start(self, key: str, token: int, long: bool) -> None:
         self._lengthen_lanes(long)
         nonce = uuid4().hex
-        reply = stores.execute_call(claims.start_call(key, token, nonce))
+        self._check_start(key, token, long, nonce, stores.execute_call(claims.start_call(key, token, nonce)))
+
+    def _check_start(self, key: str, token: int, long: bool, nonce: str, reply: object) -> None:
         claim = self.held.get(key)
         if claim is None or claim.token != token or claim.running:
             assert reply == 0
@@ -129,8 +150,7 @@ class Claims(RuleBasedStateMachine):
         state = self.servers.state.client
         state.hset("retry:started", lane, LONG_AGO)
         for key in queued(self.servers, lane):
-            state.zadd(f"retry:queued:{lane}", {key: LONG_AGO})
-            state.hset(f"retry:claim:{key}", "asked", LONG_AGO)
+            state.hset(f"retry:claim:{key}", mapping={"asked": LONG_AGO, "since": LONG_AGO})
             self.held[key].wanted = False
         found = stores.execute_call(claims.age_call(lane, UP[lane], 2))
         assert isinstance(found, list)
@@ -139,7 +159,7 @@ class Claims(RuleBasedStateMachine):
         for key, token, _ in found:
             claim = self.held[key.decode()]
             assert (claim.lane, claim.token, claim.running) == (lane, int(token), False)
-            claim.lane, claim.aged = UP[lane], True
+            claim.lane, claim.client, claim.aged = UP[lane], "", True
         return (found[0][0].decode(), int(found[0][1])) if found else (WORKS[0].key, 0)
 
     @rule(copy=copies)
@@ -157,7 +177,7 @@ class Claims(RuleBasedStateMachine):
         put_back = stores.execute_call(claims.requeue_call(key, token, 1, nonce)) == 1
         assert put_back == bool(claim and claim.token == token and claim.running and by_starter)
         if claim and put_back:
-            claim.running = False
+            claim.running, claim.lapses = False, 0
 
     @rule(copy=consumes(copies), stored=st.booleans())
     def finish(self, copy: tuple[str, int], stored: bool) -> None:
@@ -170,9 +190,9 @@ class Claims(RuleBasedStateMachine):
             else claims.finish_failed_call(key, token, PreparationError("x", status=502), luck=0.5)
         )
         ended = stores.execute_call(call) == 1
-        claim, last = self.held.get(key), self.ended.get(key, 0)
-        assert ended == (claim.token == token if claim else token >= last)
-        if ended and (claim or token > last):
+        claim = self.held.get(key)
+        assert ended == ((claim.token if claim else self.ended.get(key)) == token)
+        if ended and claim:
             self.held.pop(key, None)
             self.blocked.add(key)
             self.ended[key] = token
@@ -212,9 +232,8 @@ class Claims(RuleBasedStateMachine):
     @rule(work=st.sampled_from(WORKS))
     def records_expire(self, work: Work) -> None:
         state = self.servers.state.client
-        state.delete(f"retry:failure:{work.key}")
-        if state.exists(f"retry:done:{work.key}"):
-            state.hset(f"retry:done:{work.key}", "until", LONG_AGO)
+        state.delete(f"retry:failure:{work.key}", f"retry:done:{work.key}")
+        self.ended.pop(work.key, None)
         self.blocked.discard(work.key)
 
     @invariant()
@@ -222,6 +241,9 @@ class Claims(RuleBasedStateMachine):
         for lane in LANES:
             waiting = {key for key, claim in self.held.items() if claim.lane == lane and not claim.running}
             assert queued(self.servers, lane) == waiting
+            clients = Counter(self.held[key].client.encode() for key in waiting if self.held[key].client)
+            shares = self.servers.state.client.hgetall(f"retry:shares:{lane}")
+            assert {client: int(number) for client, number in shares.items()} == clients
 
     @invariant()
     def every_claim_is_under_the_sweepers_eye(self) -> None:

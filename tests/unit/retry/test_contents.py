@@ -1,7 +1,7 @@
 """Content in a real `cache`: freshness by the server's clock, the fence, shared bodies."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,8 +17,8 @@ def prepared(body: bytes = b"tile", *, fresh: float = 60, stale: float = 600, ve
     return Prepared(body, "image/png", fresh, stale, version=version)
 
 
-def write(content: Prepared, token: int) -> bool:
-    return stores.execute_call(contents.store_call("k", content, token, STORED, 0.25)) == 1
+def write(content: Prepared, token: int, moment: datetime = STORED) -> bool:
+    return stores.execute_call(contents.store_call("k", content, token, moment, 0.25)) == 1
 
 
 def read(*, with_body: bool = True) -> Content:
@@ -59,6 +59,25 @@ def test_a_paused_worker_cannot_overwrite_newer_content() -> None:
     assert not write(prepared(b"old"), 1)
     assert read().body == b"new"
     assert write(prepared(b"twice"), 2)
+
+
+def test_the_same_bytes_keep_their_time_of_change_until_others_take_their_place() -> None:
+    later, latest = STORED + timedelta(minutes=1), STORED + timedelta(minutes=2, microseconds=5)
+    for token, body, moment, changed in [
+        (1, b"a", STORED, STORED),
+        (2, b"a", later, STORED),
+        (3, b"b", latest, latest),
+    ]:
+        assert write(prepared(body), token, moment)
+        assert (read().stored_at, read().last_modified) == (moment, changed)
+    assert not write(prepared(b"a"), 1, later)
+    assert read().last_modified == latest
+
+
+def test_content_of_a_former_version_changed_when_it_was_stored(servers: RedisServers) -> None:
+    write(prepared(), 1)
+    servers.cache.client.hdel("retry:content:k", "digest", "changed")
+    assert read().last_modified == STORED
 
 
 def test_shared_bodies_are_stored_by_their_digest_only(servers: RedisServers) -> None:

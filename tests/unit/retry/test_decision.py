@@ -6,7 +6,18 @@ import pytest
 
 from retry import claim_state
 from retry.contents import Content
-from retry.decision import Decision, Defer, Fail, HandOver, LookResult, Refuse, Serve, TakeBack, decide_answer
+from retry.decision import (
+    Decision,
+    Defer,
+    Fail,
+    HandOver,
+    LookResult,
+    Refuse,
+    Serve,
+    TakeBack,
+    decide_answer,
+    decide_without_cache,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FRESH = Content(b"x", "image/png", '"e"', NOON, 0.1, None, 0, 60)
@@ -32,6 +43,35 @@ def test_without_content_the_state_of_the_work_decides_and_stale_content_is_alwa
     bridged, stale_action = decide_answer(LookResult(STALE, state), 0, STALE)
     assert isinstance(bridged, Serve)
     assert (bridged.stale, stale_action) == (True, action)
+
+
+@pytest.mark.parametrize(
+    ("state", "answer"),
+    [
+        (claim_state.ClaimTaken(7, 0.2), Defer(1, "claimed", 1)),
+        (claim_state.ClaimTaken(7, 5), Defer(5, "claimed", 1)),
+        (claim_state.WorkDone("stored", 4), Defer(1, "done", 1)),
+        (claim_state.WorkFailed(504, "No.", 3), Fail(504, "No.", 3)),
+        (claim_state.WorkUnknown(), Refuse(1, "cache unreachable")),
+    ],
+)
+def test_without_the_cache_what_is_prepared_already_is_waited_for_and_nothing_is_begun(
+    state: claim_state.ClaimState, answer: Decision
+) -> None:
+    assert decide_without_cache(state) == answer
+
+
+def test_content_that_went_with_the_cache_is_waited_for_until_it_may_be_prepared_anew() -> None:
+    found = LookResult(None, claim_state.WorkDone(claim_state.LOST, 4))
+    assert decide_answer(found, 0, None) == (Defer(4, "done", 4), None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "answer"), [(None, Defer(2, "begun")), (STALE, Serve(STALE, stale=True, why="begun"))]
+)
+def test_a_cache_that_fails_after_the_claim_does_not_lose_the_work(seen: Content | None, answer: Decision) -> None:
+    found = LookResult(None, claim_state.ClaimBegun(7, 2), cache_is_away=True)
+    assert decide_answer(found, 0, seen) == (answer, HandOver(7, ours=True))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import random
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,7 +23,7 @@ from retry.scripts import ScriptCall
 from retry.tickets import MAX_REDIRECT_CHARACTERS, Ticket, read_ticket
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.support.claim_calls import begun, fail, look, start
+from tests.support.claim_calls import begun, fail, finish, look, start
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
@@ -211,9 +212,9 @@ def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
 ) -> None:
     beginning = claims.begin_call
 
-    def begin_late(work: Work, *, refresh: bool) -> ScriptCall:
+    def begin_late(work: Work, **given: Any) -> ScriptCall:
         store()
-        return beginning(work, refresh=refresh)
+        return beginning(work, **given)
 
     monkeypatch.setattr(claims, "begin_call", begin_late)
     assert ask(work).status_code == 200
@@ -235,17 +236,32 @@ def test_a_request_that_needs_no_content_is_answered_by_its_method_and_address(
     assert queued(servers) == (method == "HEAD")
 
 
-def test_a_navigation_for_html_gets_the_waiting_page(work: Work, servers: RedisServers) -> None:
-    response = ask(work, "/feeds/<b>", html=True, sec_fetch_mode="navigate")
-    assert response.status_code == 503
-    assert int(response["Retry-After"]) >= 1
-    assert response["Cache-Control"] == "no-store"
-    assert b'http-equiv="refresh"' in response.content
-    assert b"<b>" not in response.content
+@pytest.mark.parametrize(
+    ("given", "page"),
+    [
+        ({"html": True, "host": "example.org"}, "example.org"),
+        ({"html": True}, ""),
+        ({"html": True, "host": "caf\u00e9.example"}, ""),
+        ({"html": False, "host": "example.org"}, None),
+    ],
+)
+def test_a_person_goes_to_wait_like_everybody_with_a_ticket_that_names_the_host_of_a_page(
+    work: Work, servers: RedisServers, given: dict[str, Any], page: str | None
+) -> None:
+    request = RequestFactory(headers={"Sec-Fetch-Mode": "navigate"}).get("/feeds/a/")
+    response = serve_or_defer(request, KEY, work, **given)
+    assert (response.status_code, response["Cache-Control"]) == (302, "no-store")
+    assert ticket_of(urlsplit(response["Location"]).query).page == page
     assert queued(servers) == 1
-    preferring = ask(work, html=True, prefer="wait=7", sec_fetch_mode="navigate")
-    assert (preferring.status_code, preferring["Content-Type"]) == (503, "text/html; charset=utf-8")
-    assert ask(work, html=True, sec_fetch_mode="cors").status_code == 302
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"Sec-Fetch-Mode": "cors"}, {"Sec-Fetch-Mode": "navigate", "Prefer": "respond-async, wait=7"}]
+)
+def test_no_other_client_is_taken_for_a_person(work: Work, fields: dict[str, str]) -> None:
+    request = RequestFactory(headers={"Accept": "*/*", **fields}).get("/feeds/a/")
+    response = serve_or_defer(request, KEY, work, html=True)
+    assert ticket_of(urlsplit(response["Location"]).query).page is None
 
 
 def test_another_host_for_waiting_gets_an_absolute_way_back(work: Work, settings: Settings) -> None:
@@ -273,6 +289,67 @@ def test_without_the_cache_the_answer_is_503(work: Work, servers: RedisServers, 
     settings.CACHE_URL = "unix:///nowhere/cache.sock"
     assert ask(work).status_code == 503
     assert queued(servers) == 0
+
+
+def test_without_the_cache_what_is_being_prepared_is_waited_for_a_second_at_the_least(
+    work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    token = begun(work).token
+    settings.CACHE_URL = "unix:///nowhere/cache.sock"
+    for end in (None, lambda: finish(work, token)):
+        if end:
+            start(work, token)
+            end()
+        response = ask(work)
+        assert (response.status_code, queued(servers)) == (302, 0)
+        earliest = ticket_of(urlsplit(response["Location"]).query).earliest
+        assert earliest == pytest.approx(time.time() + 1, abs=0.5)
+
+
+def test_what_was_lost_with_the_cache_is_waited_for_until_it_may_be_begun_anew(work: Work, settings: Settings) -> None:
+    token = begun(work).token
+    start(work, token)
+    finish(work, token)
+    assert ask(work).status_code == 503
+    stores.execute_call(claims.look_call("paint:other", cache_is_away=True))
+    response = ask(work)
+    earliest = ticket_of(urlsplit(response["Location"]).query).earliest or 0
+    assert (response.status_code, 9 < earliest - time.time() <= settings.RETRY_DONE_SECONDS) == (302, True)
+
+
+def test_nginx_is_told_what_it_says_of_a_304(work: Work) -> None:
+    store()
+    plain, fronted = ask(work), ask(work, x_front="asked")
+    assert not {headers.MODIFIED_FIELD, headers.VARY_FIELD} & plain.headers.keys()
+    assert (fronted["Last-Modified"], fronted[headers.MODIFIED_FIELD]) == (headers.LONG_AGO, plain["Last-Modified"])
+    again = ask(work, x_front="asked", if_modified_since=plain["Last-Modified"])
+    assert (again.status_code, again[headers.MODIFIED_FIELD]) == (304, plain["Last-Modified"])
+
+
+@pytest.mark.parametrize(
+    ("content_type", "size_bytes", "is_compressed"),
+    [
+        ("text/html; charset=utf-8", headers.COMPRESSED_MIN_BYTES, True),
+        ("text/html; charset=utf-8", headers.COMPRESSED_MIN_BYTES - 1, False),
+        ("image/png", 1_000_000, False),
+    ],
+)
+def test_nginx_is_told_that_it_compresses_an_answer(
+    work: Work, content_type: str, size_bytes: int, is_compressed: bool
+) -> None:
+    content = Prepared(b"x" * size_bytes, content_type, 60, 60)
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1))
+    etag = ask(work)["ETag"]
+    for response in (ask(work, x_front="asked"), ask(work, x_front="asked", if_none_match=etag)):
+        assert response.get(headers.VARY_FIELD) == ("Accept-Encoding" if is_compressed else None)
+
+
+def test_a_tag_alone_decides_whatever_the_date_is(work: Work) -> None:
+    store()
+    etag, moment = ask(work)["ETag"], "Fri, 21 Nov 2025 22:30:00 GMT"
+    assert ask(work, if_none_match=etag, if_modified_since=moment).status_code == 304
+    store()  # the same bytes once more
+    assert ask(work, if_none_match='"other"', if_modified_since=ask(work)["Last-Modified"]).status_code == 200
 
 
 def test_without_the_broker_no_claim_is_left_and_the_log_says_why(

@@ -1,10 +1,17 @@
-"""Header fields: `Prefer` in right and wrong forms, trusted addresses of clients, and addresses of one client."""
+"""Header fields: `Prefer` and `Accept` in right and wrong forms, trusted addresses, and addresses of one client."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retry.headers import MAX_PREFER_CHARACTERS, Preferences, client_network, is_trusted_proxy, read_preferences
+from retry.headers import (
+    MAX_PREFER_CHARACTERS,
+    Preferences,
+    client_network,
+    is_trusted_proxy,
+    prefers_page,
+    read_preferences,
+)
 from tests.support.processor_time import within
 
 NONE = Preferences()
@@ -46,6 +53,38 @@ def test_a_field_that_is_made_to_take_long_does_not(part: str, end: str) -> None
         repeated = part * ((MAX_PREFER_CHARACTERS - len(beginning + end)) // len(part))
         with within(0.5):
             read_preferences(beginning + repeated + end)
+            prefers_page(None, f"text/html;{beginning}{repeated}{end}")
+
+
+CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *(CHROMIUM, "text/html", "TEXT/HTML", "text/*", "Text/Html;Q=1.0, */*;q=0.5", "text/html;charset=UTF-8"),
+        *("application/json;q=0, */*;q=0.1, application/problem+json;q=0", "text/html;q=0.2, application/json;q=0.1"),
+        'text/html;charset="utf-8";q=0.9, application/json;q=0.8',
+    ],
+)
+def test_a_client_that_prefers_html_gets_a_page(accept: str) -> None:
+    assert prefers_page(None, accept)
+    assert prefers_page("cors", accept)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *(None, "", "*/*", "application/json", "image/avif,image/webp,*/*;q=0.8", "text/html, application/json"),
+        *("text/html;q=0", "text/html;q=0, */*", "text/html;q=0.000, text/*", "text/html;q=0.5, */*"),
+        *("text/html;q=0.9, application/problem+json", "application/*, text/html;q=0.9", "text/htmlx", "text"),
+        *("text/html;q=1.5", "text/html;q=x", "text/html;level=1", "text/html;charset=latin-1", 'a="text/html, b'),
+    ],
+)
+def test_a_client_without_that_preference_gets_json_unless_a_browser_navigates(accept: str | None) -> None:
+    assert not prefers_page(None, accept)
+    assert not prefers_page("no-cors", accept)
+    assert prefers_page("navigate", accept)
 
 
 PROXIES = ("10.1.0.0/16", "192.0.2.7", "2001:db8::/32")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -12,11 +13,11 @@ from pytest_django import Settings
 from retry import claim_state, claims, stores
 from retry.instance import WaitingInstance
 from retry.responses import ClientRequest
-from retry.tickets import read_ticket
+from retry.tickets import Ticket, read_ticket, ticket_address
 from retry.work import Work
 from tests.support import clock
 from tests.support.claim_calls import look
-from tests.support.waiting_clients import BACK, answered, asked, begin, joined, played
+from tests.support.waiting_clients import BACK, answered, asked, begin, is_back, joined, played, present, settled
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -47,6 +48,54 @@ async def test_the_last_hop_ends_in_503_or_the_waiting_page_while_the_work_goes_
     assert int(reply.headers["Retry-After"]) >= 1
     assert BACK.encode() in reply.body if fetch_mode == "navigate" else json.loads(reply.body)["status"] == 503
     assert isinstance(look(work), claim_state.ClaimTaken)
+
+
+@played
+async def test_a_person_gets_the_content_within_the_patience_for_pages(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.PAGE_PATIENCE_SECONDS = 10
+    token = begin(work)
+    [waiting] = await joined(instance, work, page="example.org")
+    stores.execute_call(claims.finish_stored_call(work.key, token, 0.1))
+    assert is_back(await waiting)
+
+
+@played
+async def test_after_that_the_person_sees_the_waiting_page_with_its_state(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.PAGE_PATIENCE_SECONDS = 0.1
+    begin(work)
+    reply = await answered(instance, asked(work, page="<b>.example", accept="*/*"))
+    assert (reply.status, reply.headers["Cache-Control"]) == (503, "no-store")
+    assert int(reply.headers["Retry-After"]) >= 1
+    assert b"Waiting for &lt;b&gt;.example, 1 in line." in reply.body
+    assert f'content="1;url={BACK}"'.encode() in reply.body
+
+
+@played
+async def test_an_old_ticket_of_a_page_leads_to_the_content(instance: WaitingInstance, work: Work) -> None:
+    ticket = Ticket(BACK, 0, "a", work.key, int(time.time()) - 601, page="")
+    query = urlsplit(ticket_address(ticket, "/retry_after")).query.encode()
+    assert is_back(await answered(instance, ClientRequest("GET", query, "testserver")))
+
+
+@played
+async def test_a_request_for_the_state_is_held_for_as_long_as_it_prefers(instance: WaitingInstance, work: Work) -> None:
+    token = begin(work)
+    held = asyncio.create_task(instance.status(asked(work, page="example.org", prefer="wait=20"), present))
+    await settled(instance, work)
+    stores.execute_call(claims.finish_stored_call(work.key, token, 0.1))
+    reply = await clock.within(5, held)
+    assert reply is not None
+    assert (reply.status, reply.headers["Location"]) == (303, BACK)
+
+    begin(replace(work, key="other"))
+    short = await instance.status(asked(replace(work, key="other"), page="example.org", prefer="wait=1"), present)
+    assert short is not None
+    assert (short.status, short.headers["Preference-Applied"]) == (202, "wait=1")
+    assert json.loads(short.body)["waiting"] == "Waiting for example.org, 1 in line."
 
 
 @pytest.mark.parametrize("late", [{"hop": 3}, {"wait": -1}], ids=["past its hops", "past its own time"])

@@ -19,6 +19,7 @@ from retry.tickets import Ticket, status_address
 from retry.work import Work
 from tests.support import clock
 from tests.support.claim_calls import begun, fail
+from tests.support.waiting_clients import present
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
@@ -31,7 +32,10 @@ def by_the_waiting_instance(address: str, method: str = "GET") -> ClientReply:
     async def run() -> ClientReply:
         instance = WaitingInstance()
         try:
-            return await instance.status(ClientRequest(method, urlsplit(address).query.encode(), "testserver"))
+            asked = ClientRequest(method, urlsplit(address).query.encode(), "testserver")
+            reply = await instance.status(asked, present)
+            assert reply is not None
+            return reply
         finally:
             await instance.close()
 
@@ -85,9 +89,10 @@ def test_a_failure_is_told_as_main_tells_it(ask: Ask, work: Work) -> None:
     assert int(reply.headers["Retry-After"]) >= 1
 
 
+@pytest.mark.parametrize("url", ["REDIS_URL", "CACHE_URL"])
 @both
-def test_without_redis_it_cannot_tell(ask: Ask, work: Work, settings: Settings) -> None:
-    settings.REDIS_URL = "unix:///nowhere/state.sock"
+def test_without_redis_it_cannot_tell(ask: Ask, work: Work, settings: Settings, url: str) -> None:
+    setattr(settings, url, "unix:///nowhere/redis.sock")
     reply = ask(address(work))
     assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
 

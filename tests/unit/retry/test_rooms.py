@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -17,6 +18,7 @@ from tests.conftest import RedisServers
 from tests.support import clock
 from tests.support.claim_calls import fail, finish, start
 from tests.support.waiting_clients import BACK, KEY, answered, asked, begin, is_back, joined, played, settled
+from tests.unit.conftest import close_breakers
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -36,6 +38,10 @@ async def test_every_client_of_every_content_of_the_work_is_sent_back(instance: 
 
 def store(work: Work) -> None:
     begin(work)
+    store_content()
+
+
+def store_content() -> None:
     content = Prepared(b"x", "image/png", 0, 60)
     stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1))
 
@@ -110,6 +116,62 @@ async def test_a_client_that_waited_before_an_outage_stays_for_its_grace_whateve
     servers.state.stop()
     assert is_back(await client)
     assert time.monotonic() - began >= 0.5
+
+
+@played
+async def test_while_the_cache_is_away_clients_wait_on_whatever_the_clock_says(
+    instance: WaitingInstance, work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "UNKNOWN_WAIT_SECONDS", 0)
+    monkeypatch.setattr(rooms, "OUTAGE_GRACE_SECONDS", 0)
+    monkeypatch.setattr(subscription, "LOOK_AGAIN_SECONDS", 0.05)
+    begin(work)
+    [early] = await joined(instance, work, expected_in=0)
+    servers.cache.stop()
+    late = asyncio.create_task(answered(instance, asked(work, expected_in=0)))
+    other = asyncio.create_task(answered(instance, asked(replace(work, key="unknown"), expected_in=0)))
+    back, _ = await asyncio.wait({early, late, other}, timeout=0.5)
+    assert back == set()
+    servers.cache.start()
+    close_breakers()
+    store_content()
+    assert all(is_back(reply) for reply in await asyncio.wait_for(asyncio.gather(early, late, other), 5))
+
+
+@played
+async def test_what_was_lost_with_the_cache_is_waited_for_until_it_may_be_prepared_anew(
+    instance: WaitingInstance, work: Work, servers: RedisServers
+) -> None:
+    finish(work, begin(work))
+    servers.state.client.hset(f"retry:done:{work.key}", "until", int(time.time() * 1000) + 1500)
+    stores.execute_call(claims.look_call("paint:other", cache_is_away=True))
+    began = time.monotonic()
+    assert is_back(await answered(instance, asked(work)))
+    assert time.monotonic() - began >= 1.2
+
+
+@pytest.mark.parametrize("prepare", [store, lambda work: None], ids=["content", "unknown"])
+@played
+async def test_a_client_that_main_could_not_answer_is_sent_back_after_its_least_wait_and_no_other_waits_for_it(
+    instance: WaitingInstance, work: Work, prepare: Callable[[Work], object]
+) -> None:
+    prepare(work)
+    began = time.monotonic()
+    held = asyncio.create_task(answered(instance, asked(work, least=2)))
+    assert is_back(await asyncio.wait_for(answered(instance, asked(work)), 1.9))
+    assert not held.done()
+    assert is_back(await held)
+    assert time.monotonic() - began >= 1.99
+
+
+@played
+async def test_closing_answers_also_a_client_within_its_least_wait(instance: WaitingInstance, work: Work) -> None:
+    store(work)
+    held = asyncio.create_task(answered(instance, asked(work, least=20)))
+    while not instance.waiting.count:
+        await asyncio.sleep(0.01)
+    instance.waiting.close()
+    assert "hop=1" in (await clock.within(1, held)).headers["Location"]
 
 
 @pytest.mark.parametrize("lost", ["claim", "subscription"])

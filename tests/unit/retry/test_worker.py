@@ -203,7 +203,7 @@ def long_waiting_keys(servers: RedisServers, work: Work, lane: str, count: int) 
     keys = [f"{lane}:{number}" for number in range(count)]
     for place, key in enumerate(keys):
         begun(replace(work, key=key, lane=lane))
-        servers.state.client.zadd(f"retry:queued:{lane}", {key: LONG_AGO + place})
+        servers.state.client.hset(f"retry:claim:{key}", "since", LONG_AGO + place)
     return keys
 
 

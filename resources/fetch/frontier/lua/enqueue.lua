@@ -1,5 +1,5 @@
 -- Puts a job into its domain's queue, or joins the existing one of its key.
--- needs: domain line job scope_rules
+-- needs: domain line job scope_rules domains
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
 -- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms | full wait_ms
@@ -27,6 +27,7 @@ local function want(job)
   local before = redis.call('HGET', wanted, id)
   if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(token) then return false end
   redis.call('HSET', wanted, id, token .. ' ' .. payload)
+  if redis.call('EXISTS', 'retry:claim:' .. id) == 1 then redis.call('HSET', 'retry:claim:' .. id, 'job', key) end
   return true
 end
 
@@ -34,6 +35,16 @@ end
 -- its expiry (earliest deadline first, where all other jobs have an hour): no job starves by it.
 local function place_in_line(arrived)
   return tonumber(expires) > 0 and math.min(arrived, expires - 3600000) or arrived
+end
+
+-- A client's job is placed as if it had arrived so much later for each other work of the client that waits: it does not
+-- keep clients with less work waiting, and starves no longer than that.
+local LATER_FOR_EACH_MS = 10000
+local function place_of_client(arrived)
+  local asked = priority == 1 and redis.call('HMGET', 'retry:claim:' .. id, 'client', 'lane') or {}
+  if not asked[1] or asked[1] == '' then return arrived end
+  local waiting = tonumber(redis.call('HGET', 'retry:shares:' .. asked[2], asked[1]) or 1)
+  return arrived + (waiting - 1) * LATER_FOR_EACH_MS
 end
 
 local function better(job)
@@ -63,8 +74,8 @@ end
 
 -- URLs that were slow the last time, and slow domains, use the slow lane, so that the fast lane need not wait.
 local function lane_by_experience(d)
-  local is_slow = redis.call('EXISTS', 'fetch:slow:' .. key) == 1 or d.took >= rules.slow_after_ms
-  return is_slow and 'slow' or lane
+  local slow_until = tonumber(redis.call('ZSCORE', 'fetch:slow', key) or 0)
+  return (slow_until > now or d.took >= rules.slow_after_ms) and 'slow' or lane
 end
 
 local found = job_of(key)
@@ -93,7 +104,7 @@ end
 d.arrived = math.max(d.arrived + 0.001, now)
 local job = {key = key}
 set_job(job, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
-  'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_in_line(d.arrived),
+  'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_in_line(place_of_client(d.arrived)),
   'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
   'attempts', 0, 'lapses', 0, 'version', 0)
 local wait = expected_wait(d)
@@ -105,8 +116,7 @@ else
   put(d, job)
 end
 settle(d)
-redis.call('ZADD', 'fetch:domains', now, d.scope)
-redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
+note_domain(d)
 count_queued()
 wake()
 return {'queued', d.scope, wait, rest_ms_of(d)}

@@ -2,15 +2,22 @@
 -- other lane from now on. Later waiters do not move it back.
 -- needs: domain line job
 -- ARGV: rules key lane priority('' as it is)   -> 1 | 0
-local LEARNT_MS = 7 * 86400000
+
+-- At most so many are known, the latest ones.
+local function note_slow(key)
+  redis.call('ZADD', 'fetch:slow', now + rules.slow_kept_ms, key)
+  redis.call('ZREMRANGEBYSCORE', 'fetch:slow', '-inf', now)
+  redis.call('ZREMRANGEBYRANK', 'fetch:slow', 0, -1 - rules.most_slow)
+end
+
 local job = job_of(ARGV[2])
 if not job or job.state == 'doomed' or job.state == 'ending' then return 0 end
 local d, lane, priority = domain(job.scope), ARGV[3], tonumber(ARGV[4]) or job.priority
 local state = job.state
 if state == 'queued' then take(d, job) end
 -- The speed of this download decides on the lane of the next one.
-if state == 'running' and lane == 'slow' then redis.call('SET', 'fetch:slow:' .. job.key, 1, 'PX', LEARNT_MS) end
-if state == 'running' and lane == 'fast' then redis.call('DEL', 'fetch:slow:' .. job.key) end
+if state == 'running' and lane == 'slow' then note_slow(job.key) end
+if state == 'running' and lane == 'fast' then redis.call('ZREM', 'fetch:slow', job.key) end
 if state == 'running' and lane ~= job.lane then
   d.slow_in_flight = d.slow_in_flight + (lane == 'slow' and 1 or -1)
 end

@@ -1,7 +1,7 @@
 -- Reports a request: the domain learns from it and its place in flight is free. The job goes on
 -- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
--- needs: domain line job politeness network retry.claim_end retry.claim_return works
+-- needs: domain line job politeness network retry.lane_rounds retry.claim_end retry.claim_return works
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
 --       | terms work token outcome duration_ms ..., as finish_work takes them
@@ -30,6 +30,9 @@ local function note_evidence()
   redis.call('PEXPIRE', events, 86400000)
   redis.call('ZADD', 'fetch:evidence', now, job.site)
   redis.call('ZREMRANGEBYSCORE', 'fetch:evidence', '-inf', now - 86400000)
+  local excess = redis.call('ZCARD', 'fetch:evidence') - rules.most_evidence
+  local oldest = excess > 0 and redis.call('ZPOPMIN', 'fetch:evidence', excess) or {}
+  for place = 1, #oldest, 2 do redis.call('DEL', 'fetch:evidence:' .. oldest[place]) end
 end
 
 -- Takes back an attempt that failed by our own network. A job that has failed for good meanwhile stays so.
@@ -69,15 +72,17 @@ elseif verdict == 'unreachable' then
 else
   network_works(machine, d.egress)
   if verdict == 'ok' then
-    on_success(d, job)
+    on_success(d, job, latency)
   elseif verdict == 'throttled' then
     on_throttled(d, job, latency, retry_after)
     note_evidence()
   elseif verdict == 'failed' then
     on_failed(d, job)
-  else  -- a refusal of this one request by a host that works: neither faster nor slower
+    note_answer(d, latency, false)
+  else  -- a refusal of this one request by a host that works: not faster
     d.throttles = 0
     forgive(d)
+    note_answer(d, latency, false)
   end
 end
 if verdict ~= 'unsent' then d.status = status end
@@ -94,6 +99,7 @@ end
 
 local function queue_again(wait_ms)
   redis.call('ZREM', 'fetch:leases', key)
+  if job.lapses > 0 then set_job(job, 'lapses', 0) end  -- its fetcher lives
   if wait_ms > 0 then
     put_later(d, job, now + wait_ms)
     wake_at = math.min(wake_at or now + wait_ms, now + wait_ms)

@@ -1,9 +1,10 @@
 -- Notes that a domain served a request after a redirect: it learns from it as from its own jobs.
--- needs: domain line scope_rules politeness
--- ARGV: rules host site path egress since_turn_ms paced   -> 1
+-- needs: domain line scope_rules politeness domains
+-- ARGV: rules host site path egress since_turn_ms latency_ms paced   -> 1
 local host, site, path, egress = unpack(ARGV, 2, 5)
 local d = domain_by_way(scope_by_rule(host, site, path), egress)
-on_success(d, {claimed = now - ARGV[6], paced = ARGV[7]})
+on_success(d, {claimed = now - ARGV[6], paced = ARGV[8]}, tonumber(ARGV[7]))
 settle(d)
+note_domain(d)
 wake()
 return 1

@@ -566,6 +566,31 @@ def test_scans_are_told_with_their_bound(admin_client: Client) -> None:
     assert not missing(text_of(admin_client.get(SCANS)), "running, began", "1.05")
 
 
+def test_the_page_of_a_scan_draws_its_fetches_and_the_bound(client: Client) -> None:
+    sea, land = plain_feeds.feed("sea"), plain_feeds.feed("land")
+    ended = {"ended_at": NOW, "makespan_seconds": 4.0, "bound_seconds": 3.0}
+    scan, other = (Scan.objects.create(started_at=NOW, feeds=2, hosts=2, expected_seconds=1, **ended) for _ in "ab")
+    plain_feeds.timing(sea, 3.0, scan=scan.pk)
+    plain_feeds.timing(land, 1.0, "transient", NOW + timedelta(seconds=3), scan.pk)
+    plain_feeds.timing(land, 99.0, scan=other.pk)
+    log_in_to_look(client, "scan")
+    assert f'href="{SCANS}{scan.pk}/change/"' in text_of(client.get(SCANS))
+    page = text_of(client.get(f"{SCANS}{scan.pk}/change/"))
+    bars = re.findall(r'<rect class="(fetch-\w+)" x="(\S+)" .*?<title>(.*?)</title>', page)
+    assert bars == [
+        ("fetch-new", "0.0", "sea: 3.00 s, from 0.0 s on"),
+        ("fetch-failed", "540.0", "land: 1.00 s, from 3.0 s on"),
+    ]
+    assert not missing(page, '<polyline class="rate" points="540.0,0 540.0,100"/>', "2 fetches, at most 1 at once")
+
+
+def test_the_list_says_in_one_sentence_that_no_feed_can_be_pushed(admin_client: Client, settings: Settings) -> None:
+    settings.FEEDS_PUSH_NOTE = "Feeds are polled only."
+    assert text_of(admin_client.get(LIST)).count("Feeds are polled only.") == 1
+    settings.FEEDS_PUSH_NOTE = ""
+    assert "polled only" not in text_of(admin_client.get(LIST))
+
+
 @pytest.mark.parametrize("button", ["fetch", "pause", "resume", "adopt", "bring-back", "choose"])
 def test_who_may_only_look_can_press_no_button(client: Client, button: str) -> None:
     feed = plain_feeds.feed("one", moving={"url": NEW})

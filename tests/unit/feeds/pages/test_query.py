@@ -81,7 +81,7 @@ def test_its_own_address_asks_for_the_same(address: str) -> None:
 @pytest.mark.parametrize(
     ("query", "word"),
     [
-        *(("size=1", "size"), ("q=a&q=b", "q is given"), ("Q=a", "Q"), ("q=" + "x" * 201, "200")),
+        *(("q=a&q=b", "q is given"), ("q=" + "x" * 201, "200"), ("q=caf%E9", "UTF-8")),
         *(("limit=0", "limit"), ("limit=201", "limit"), ("limit=-1", "limit"), ("limit=1.0", "limit")),
         *(("limit=٣", "limit"), ("limit=99999999999999999999", "limit")),
         *(("since=yesterday", "since"), ("since=2026-13-01", "since"), ("since=2026-11-01T12:00:00", "since")),
@@ -93,6 +93,11 @@ def test_its_own_address_asks_for_the_same(address: str) -> None:
 def test_bad_parameters_are_named(query: str, word: str) -> None:
     with pytest.raises(PageQueryError, match=word):
         read(f"/feeds/a.atom?{query}")
+
+
+def test_unknown_parameters_are_ignored() -> None:
+    assert read("/feeds/a.atom?utm_source=x&ref=1&ref=2&Q=y&q=sea") == read("/feeds/a.atom?q=sea")
+    assert (PageQuery.knows(["q", "limit"]), PageQuery.knows(["q", "utm_source"])) == (True, False)
 
 
 def test_words_count_once_and_there_are_few() -> None:

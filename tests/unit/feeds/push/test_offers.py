@@ -17,7 +17,7 @@ def offered(feed: FeedHead) -> PushOffer | None:
     ("cloud", "server", "procedure"),
     [
         (Cloud("c.example", 80, "/?rsscloud=notify", "", "http-post"), "http://c.example/?rsscloud=notify", ""),
-        (Cloud("c.example", 5337, "/notify", "", "http-post"), "http://c.example:5337/notify", ""),
+        (Cloud("c.example", 5337, "/notify#1", "", "http-post"), "http://c.example:5337/notify", ""),
         (Cloud("c.example", 443, "/notify", "", "https-post"), "https://c.example/notify", ""),
         (Cloud("c.example", 8443, "notify", "", "https-post"), "https://c.example:8443/notify", ""),
         (Cloud("2001:db8::1", 80, "/notify", "", ""), "http://[2001:db8::1]/notify", ""),

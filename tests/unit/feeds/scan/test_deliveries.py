@@ -39,9 +39,9 @@ def read_once(origin: Origin, body: bytes) -> None:
 
 
 def test_what_was_delivered_is_stored_and_the_origin_is_not_asked(origin: Origin) -> None:
-    read_once(origin, rss("one", "two"))
+    read_once(origin, rss("one", "two", day=1))
     before = row()
-    at = deliver(rss("two edited", "three"))
+    at = deliver(rss("two edited", "three", day=2))
     gather()
     after = row()
     assert origin.asked == []
@@ -57,9 +57,9 @@ def test_what_was_delivered_is_stored_and_the_origin_is_not_asked(origin: Origin
 
 
 def test_several_are_read_in_their_order(origin: Origin) -> None:
-    read_once(origin, rss("one"))
-    for text in ("one early", "one late"):
-        deliver(rss(text))
+    read_once(origin, rss("one", day=1))
+    for day, text in ((2, "one early"), (3, "one late")):
+        deliver(rss(text, day=day))
     gather()
     assert origin.asked == []
     assert titles() == ["one late"]
@@ -159,6 +159,39 @@ def test_a_feed_that_is_not_relied_on_any_more_when_its_delivery_is_read_is_poll
     gather()
     assert not row().is_pushed
     assert row().next_check_at < datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("days", [(1, 2), (None, None)], ids=["dated", "without dates of updates"])
+def test_a_captured_delivery_that_comes_again_reverts_no_entry(days: tuple[int | None, ...], origin: Origin) -> None:
+    before, after = (rss(text, day=day) for text, day in zip(("one", "one edited"), days, strict=True))
+    read_once(origin, before)
+    origin.does("/f", feed(after))
+    deliver(after)
+    gather()
+    assert titles() == ["one edited"]
+    origin.asked.clear()
+    deliver(before)
+    gather()
+    assert titles() == ["one edited"]
+    assert (len(origin.asked), row().delivered) == (1, 0)
+
+
+def test_an_entry_without_a_date_is_not_taken_for_news(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    undated = b"<rss version='2.0'><channel><title>A feed</title><item><title>long ago</title></item></channel></rss>"
+    deliver(undated)
+    gather()
+    assert (titles(), len(origin.asked)) == (["one"], 1)
+
+
+def test_an_edit_without_a_date_waits_until_the_publisher_may_be_asked(redis_servers: RedisServers) -> None:
+    subscribe("https://example.org/feed", "a", fetched_at=datetime.now(UTC))
+    stores.run_steps(queue.block_domain("example.org", 7200 + 30))
+    deliver(rss("one"))
+    deliver(rss("one edited"))
+    scan()
+    assert titles() == ["one"]
+    assert "on hold for 2 h: fetched after that" in row().reason
 
 
 def test_what_is_delivered_for_a_paused_feed_is_not_read(origin: Origin) -> None:

@@ -10,17 +10,19 @@ from django.test import Client
 from pytest_django import Settings
 
 from feeds import credentials
-from feeds.models import Category, Entry, Feed, Move
+from feeds.models import Category, Entry, Feed, Move, Scan
 from feeds.pages.work import FetchThenRender, fetch_page_work, scan_work
 from feeds.readings import BodyToRead, FeedReading, NoFeed
-from feeds.scan import store
+from feeds.scan import fetch_task, store
 from feeds.schedule.state import FeedStatus
 from feeds.tasks import render_feed_page
-from resources.fetch.http.messages import Body
+from resources.fetch.http.messages import Body, BodyDropped, FetchRequest
+from resources.fetch.timings import FetchRecord
 from resources.sandbox import ChildAllowance
 from retry.claim_state import WorkDone, WorkFailed
 from retry.work import Work
 from tests.hostile.origin import Origin, answer, redirect
+from tests.support import fetch_outcomes
 from tests.support.feed_pages import read
 from tests.support.feed_scans import (
     conditional,
@@ -255,7 +257,7 @@ def test_who_reads_nothing_of_an_overdue_feed_yet_gets_what_is_kept_without_a_fe
     monkeypatch.setattr("retry.lanes.publish_work", lambda *call: handed.append(call))
     assert got("/feeds/a.atom?limit=7").status_code == 302
     ((task, work_key, token, arguments, lane),) = handed
-    assert (task, lane) == (render_feed_page.name, "paint.now")
+    assert (task, lane) == (render_feed_page.name, "paint.pages")
     render_feed_page(work_key, token, *arguments)
     assert shown_titles(got("/feeds/a.atom?limit=7")) == ["one"]
     assert [(call[0], call[-1]) for call in handed[1:]] == [("feeds.fetch", "fetch.refresh")]
@@ -279,3 +281,13 @@ def test_a_feed_that_fails_later_is_served_as_it_was(origin: Origin) -> None:
     make_overdue(timedelta(days=2))
     assert shown_titles(waited_for("/feeds/a.atom?limit=5")) == ["one"]
     assert len(origin.asked) == 2
+
+
+def test_the_record_of_a_fetch_has_its_scan_and_none_of_one_for_a_client() -> None:
+    scanned = Scan.objects.create(started_at=datetime.now(UTC), feeds=1, hosts=1, expected_seconds=1)
+    known = subscribe("https://a.example/f", "a", scan=scanned, handed_over_at=datetime.now(UTC))
+    for page, number in (("", scanned.pk), ("/feeds/a.atom", None)):
+        asked = fetch_task.TASK.fetch(known.url, known.pk, page)
+        assert isinstance(asked, FetchRequest)
+        outcome = BodyDropped(fetch_outcomes.head(), fetch_outcomes.TIMING)
+        assert FetchRecord.of(asked, outcome, scope="", lane="fast").scan == number

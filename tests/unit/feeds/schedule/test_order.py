@@ -1,6 +1,7 @@
 """Orders of fetches, and the lower bound: no order beats it, and some reach it."""
 
 from itertools import pairwise, permutations
+from statistics import median
 
 import pytest
 from hypothesis import given, settings
@@ -139,11 +140,18 @@ def test_the_host_that_is_busy_longest_comes_first_and_as_given_is_as_given() ->
     assert begun(HOSTS, FetchOrder.GIVEN) == ["short", "b", "a", "middle"]
 
 
+def test_a_host_that_does_not_decide_waits_for_shorter_fetches() -> None:
+    many = [PlannedFetch(str(place), f"{place}.example", 1) for place in range(30)]
+    found = begun([*HOSTS, *many], FetchOrder.DECISIVE_CHAIN)
+    assert [found.index(name) for name in ("a", "middle", "b")] == [24, 26, 29]  # as the rest only just fills the slot
+
+
 def test_a_fetch_that_is_as_long_as_all_the_rest_begins_in_time() -> None:
     fetches = [PlannedFetch("long", "long.example", 30), *[PlannedFetch(str(n), f"{n}.example", 1) for n in range(30)]]
     limits = PoolLimits(slots=2)
-    assert begun(fetches, FetchOrder.LONGEST_CHAIN, limits)[0] == "long"
-    assert replay_pool(fetches, limits, FetchOrder.LONGEST_CHAIN).makespan_seconds == 30
+    for order in (FetchOrder.DECISIVE_CHAIN, FetchOrder.LONGEST_CHAIN):
+        assert begun(fetches, order, limits)[0] == "long"
+        assert replay_pool(fetches, limits, order).makespan_seconds == 30
     assert replay_pool(fetches, limits, FetchOrder.SHORTEST).makespan_seconds == 45
 
 
@@ -193,6 +201,23 @@ def test_hosts_that_do_not_decide_are_fetched_shortest_first() -> None:
 def test_all_is_done_little_later_than_the_bound(limits: PoolLimits, most: float) -> None:
     found = plan_fetches(population(), limits)
     assert found.ratio(found.replay) <= most
+
+
+@pytest.mark.parametrize(
+    "limits", [PoolLimits(20, 1, 1.0, GapFrom.END), PoolLimits(20, 1, 0.5), PoolLimits(20, 4, 0.25)], ids=str
+)
+def test_the_end_comes_as_early_as_with_the_longest_chain_first_and_the_mean_feed_much_earlier(
+    limits: PoolLimits,
+) -> None:
+    pairs = [
+        [
+            replay_pool(population(seed), limits, order)
+            for order in (FetchOrder.DECISIVE_CHAIN, FetchOrder.LONGEST_CHAIN)
+        ]
+        for seed in range(5)
+    ]
+    assert median(ours.makespan_seconds / before.makespan_seconds for ours, before in pairs) <= 1.01
+    assert median(ours.mean_completion_seconds / before.mean_completion_seconds for ours, before in pairs) <= 0.6
 
 
 def test_without_any_timings_the_first_run_is_within_a_third_of_the_bound() -> None:

@@ -7,13 +7,14 @@ import pytest
 from pytest_django import Settings
 
 from feeds import lifecycle
-from feeds.models import Entry, Feed, Hub, Subscription
+from feeds.models import Category, Entry, Feed, Hub, Subscription
 from feeds.parser import documents
 from feeds.push import offers
 from feeds.push.leases import SubscriptionStatus
 from feeds.push.offers import PushKind
 from feeds.schedule.state import FeedStatus as FeedState
 from feeds.subscriptions import renewals, subscribe
+from tests.support import plain_feeds
 from tests.support.feed_rows import entry, feed
 from tests.support.feed_subscriptions import SERVER, subscription
 
@@ -73,6 +74,14 @@ def test_how_recent_and_how_much_read_are_settings(settings: Settings) -> None:
     offering("right", subscriber_count=3)
     subscribe.begin_wanted_subscriptions(NOW)
     assert subscribed() == ["right"]
+
+
+@pytest.mark.parametrize("read", ["all", "sea"])
+def test_a_feed_with_readers_of_a_combination_alone_is_subscribed(read: str) -> None:
+    plain_feeds.category("sea", offering(subscriber_count=0))
+    assert subscribe.begin_wanted_subscriptions(NOW) == 0
+    Category.objects.filter(slug=read).update(reader_count=1)
+    assert subscribe.begin_wanted_subscriptions(NOW) == 1
 
 
 def test_a_quiet_feed_is_not_renewed_ends_when_it_expires_and_comes_back_with_its_next_entry() -> None:

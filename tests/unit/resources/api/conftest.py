@@ -71,7 +71,7 @@ def send(reporter: Caller, body: Any, **fields: str) -> Any:
 
 @pytest.fixture(autouse=True)
 def _nothing_known() -> None:
-    hosts.forget_blocked_hosts()
+    hosts.forget_host_choices()
     look_up_anew()
 
 
@@ -91,7 +91,7 @@ def layer(db: None) -> Layer:
 @pytest.fixture
 def caller(db: None) -> Caller:
     """A client that may change all layers."""
-    return Caller(auth.issue_token(ApiToken(name="sensors")).text)
+    return Caller(auth.issue_token(ApiToken(name="sensors", layers="*")).text)
 
 
 @pytest.fixture

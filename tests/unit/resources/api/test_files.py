@@ -100,7 +100,7 @@ def test_a_url_that_was_stored_before_a_rule_is_described_after_it(reporter: Cal
 def test_no_client_is_told_of_addresses_of_a_private_network(reporter: Caller, failure: str) -> None:
     send(reporter, [url("a"), url("b")])
     why = {"failure": failure, "detail": "10.1.2.3 is in a private network"}
-    Resource.objects.update(state=UrlState.FAILED, step="failed", **why)
+    Resource.objects.update(state=UrlState.FAILED, step="failed", due_at=None, **why)
     batch = Batch.objects.get()
     assert batches.settle_batch(batch.pk, NOW)
     lookup.forget_statuses(list(Resource.objects.values_list("pk", flat=True)))

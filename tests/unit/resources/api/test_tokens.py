@@ -1,10 +1,14 @@
 """Tokens of the API: issue, scope, rate limit and revocation."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from io import StringIO
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
@@ -43,6 +47,37 @@ def test_a_token_that_is_no_longer_in_force_is_refused(layer: Layer, caller: Cal
     problem(caller.send("north,1,50"), 401)
 
 
+CALLS: dict[str, Callable[[Caller], Any]] = {
+    "layers": lambda caller: caller.post("/api/layers/jams/expire", b"", ""),
+    "may_mirror": lambda caller: caller.post("/api/signed-urls", b'["https://example.org/a"]', "application/json"),
+    "may_take_down": lambda caller: caller.delete(f"/api/resources/{'ab' * 32}"),
+    "may_manage_feeds": lambda caller: caller.post("/api/feeds/nothing/fetch"),
+}
+"""For each right, a call that needs it."""
+
+
+@pytest.mark.parametrize("right", CALLS)
+def test_a_token_has_only_the_right_that_it_was_given(layer: Layer, right: str) -> None:
+    given: dict[str, Any] = {right: "*" if right == "layers" else True}
+    caller = Caller(auth.issue_token(ApiToken(name="one", **given)).text)
+    assert [name for name, call in CALLS.items() if call(caller).status_code != 403] == [right]
+
+
+def test_tokens_from_before_keep_what_they_were_issued_for(db: None) -> None:
+    migration = import_module("resources.migrations.0013_rights_and_old_rows")
+    ann = User.objects.create(username="ann")
+    rights: dict[str, dict[str, Any]] = {
+        **{"all": {}, "some": {"layers": "trams"}, "files": {"may_mirror": True}},
+        **{"feeds": {"may_manage_feeds": True}, "ann": {"user": ann}},
+    }
+    ApiToken.objects.bulk_create(ApiToken(name=name, **fields) for name, fields in rights.items())
+    migration.name_all_layers(apps, None)
+    after = dict(ApiToken.objects.values_list("name", "layers"))
+    assert after == {"all": "*", "some": "trams", "files": "", "feeds": "", "ann": ""}
+    migration.name_no_layers(apps, None)
+    assert ApiToken.objects.get(name="all").layers == ""
+
+
 def test_a_token_for_some_layers_may_not_change_others(layer: Layer, caller: Caller) -> None:
     ApiToken.objects.update(layers="trams buses")
     assert "“jams”" in problem(caller.send("north,1,50"), 403)
@@ -53,7 +88,7 @@ def test_a_token_for_some_layers_may_not_change_others(layer: Layer, caller: Cal
 
 
 def test_the_token_itself_is_not_kept(db: None) -> None:
-    issued = auth.issue_token(ApiToken(name="sensors"))
+    issued = auth.issue_token(ApiToken(name="sensors", layers="*"))
     row = ApiToken.objects.values().get()
     assert issued.text not in str(row)
     assert issued.text.startswith(row["prefix"])
@@ -61,7 +96,7 @@ def test_the_token_itself_is_not_kept(db: None) -> None:
 
 
 def test_two_tokens_that_begin_alike_are_told_apart(db: None) -> None:
-    first, second = (auth.issue_token(ApiToken(name=name)) for name in ("first", "second"))
+    first, second = (auth.issue_token(ApiToken(name=name, layers="*")) for name in ("first", "second"))
     ApiToken.objects.update(prefix=second.text[: auth.PREFIX_LENGTH])
     assert auth.find_token(second.text, NOW) == second.row
     assert auth.find_token(first.text, NOW) is None
@@ -127,6 +162,7 @@ def test_the_admin_shows_a_new_token_once(admin_client: Client, layer: Layer) ->
     assert "no-store" in answer["Cache-Control"]
     shown = answer.context["token"]
     assert shown in answer.content.decode()
+    assert "may change the layers jams." in answer.content.decode()
     assert shown not in "".join(morsel.value for morsel in answer.cookies.values())
     assert Caller(shown).send("north,1,50").status_code == 200
     page = admin_client.get(f"/admin/resources/apitoken/{ApiToken.objects.get().pk}/change/").content.decode()
@@ -136,21 +172,25 @@ def test_the_admin_shows_a_new_token_once(admin_client: Client, layer: Layer) ->
 
 def test_a_token_is_changed_in_the_admin_without_a_new_text(admin_client: Client, layer: Layer, caller: Caller) -> None:
     row = ApiToken.objects.get()
-    form = {"name": "sensors", "layers": "", "expires_at_0": "", "expires_at_1": ""}
+    form = {"name": "sensors", "layers": "*", "expires_at_0": "", "expires_at_1": ""}
     assert admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", form).status_code == 302
     problem(caller.send("north,1,50"), 401)
-    admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", {**form, "enabled": "on"})
+    saved = admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", {**form, "enabled": "on"}, follow=True)
+    assert "The token “sensors” may change all layers." in saved.content.decode()
     assert caller.send("north,1,50").status_code == 200
 
 
 def test_bad_settings_of_a_token_are_told_in_the_admin(admin_client: Client) -> None:
     answer = admin_client.post("/admin/resources/apitoken/add/", {"name": "a", "layers": "Big Jams"})
     assert "Slugs" in str(answer.context["adminform"].form.errors["layers"])
+    answer = admin_client.post("/admin/resources/apitoken/add/", {"name": "a"})
+    assert "needs a right" in str(answer.context["adminform"].form.errors["layers"])
 
 
 def test_a_token_is_issued_on_the_command_line(layer: Layer) -> None:
-    out = StringIO()
-    call_command("create_token", "sensors", "--layers", "jams", "--mirror", "--days", "7", stdout=out)
+    out, told = StringIO(), StringIO()
+    call_command("create_token", "sensors", "--layers", "jams", "--mirror", "--days", "7", stdout=out, stderr=told)
+    assert told.getvalue() == "The token “sensors” may change the layers jams and mirror files.\n"
     assert Caller(out.getvalue().strip()).send("north,1,50").status_code == 200
     row = ApiToken.objects.get()
     assert (row.layers, row.may_mirror, row.may_take_down) == ("jams", True, False)
@@ -160,7 +200,8 @@ def test_a_token_is_issued_on_the_command_line(layer: Layer) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["sensors"], "already exists"), (["b", "--layers", "Big"], "Slugs"), (["b", "--days", "0"], "--days"),
+    [(["sensors"], "already exists"), (["b", "--layers", "Big"], "Slugs"), (["b", "--layers", "*", "jams"], "Slugs"),
+     (["b"], "needs a right.*No token was issued"), (["b", "--days", "0"], "--days"),
      (["b", "--days", "nan"], "--days"), ([""], "blank"), (["b", "--user", "nobody"], "no user")],
 )  # fmt: skip
 def test_a_token_that_cannot_be_issued_is_told(caller: Caller, arguments: list[str], message: str) -> None:

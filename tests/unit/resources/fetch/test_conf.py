@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from resources.fetch import checks, conf
+from resources.fetch import checks, conf, task
 
 
 def test_what_is_set_by_default_has_no_errors() -> None:
@@ -33,6 +33,8 @@ BAD: dict[str, dict[str, Any]] = {
     "fetching.E007": {"FETCH_TIMINGS_DAYS": 10**17},
     "fetching.E009": {"FETCH_EGRESS": ["a=somewhere"]},
     "fetching.E008": {"FETCH_SLOW_AFTER_SECONDS": 31.0},
+    "fetching.E012": {"FETCH_MAX_IN_FLIGHT": 1},
+    "fetching.E013": {"FETCH_MAX_PER_SECOND": 1.9},
     "fetching.E010": {"FETCH_TASKS": {"a": "no.such.TASK"}},
     "fetching.E011": {"RETRY_LANES": {"fetch.soon": {"publisher": PUBLISHER}, "fetch.fast": {"publisher": PUBLISHER}}},
 }
@@ -60,6 +62,11 @@ def test_a_task_that_is_none_is_an_error_that_says_what_it_lacks(path: str, said
     [error] = checks.check_fetching(None)
     assert error.id == "fetching.E010"
     assert f": a.task {said}" in error.msg
+
+
+def test_secrets_go_with_tasks_whose_urls_an_admin_chooses_and_no_others(settings: Settings) -> None:
+    trusted = {name for name in settings.FETCH_TASKS if task.sends_secrets(conf.find_task(name))}
+    assert trusted == {"feeds.fetch", "feeds.announce", "resources.fetch_tile"}
 
 
 def test_lanes_of_other_publishers_may_have_any_name(settings: Settings) -> None:

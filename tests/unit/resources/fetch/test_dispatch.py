@@ -11,7 +11,7 @@ from resources.fetch import dispatch
 from resources.fetch.dispatch import OriginBusy, QueuedWork, UrlRefused, WorkEnqueued, WorkInHand
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import JobPriority, MoreWaiters
-from retry import claim_state, claims, lanes, stores, worker
+from retry import claim_state, claims, lanes, line, stores, worker
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import Reply, ScriptCall, Server
 from retry.work import Work
@@ -21,6 +21,7 @@ from tests.support.fetch_queue import claimed as claimed_works
 from tests.support.fetch_queue import jobs
 from tests.support.frontier import claimed, idle, report
 from tests.support.frontier_clock import Clock
+from tests.support.redis_servers import RedisServer
 
 URL = "https://tiles.example.com/1/2/3.png"
 WORK = Work("fetch:layer:1", "fetch:layer", "fetch.fast", "fetch.refresh", "resources.fetch_tile", (URL, "layer", 1))
@@ -28,11 +29,13 @@ WORK = Work("fetch:layer:1", "fetch:layer", "fetch.fast", "fetch.refresh", "reso
 
 @pytest.fixture(autouse=True)
 def _lanes(settings: Settings) -> None:
-    publisher = "resources.fetch.dispatch.publish"
-    settings.FETCH_TASKS = {WORK.task: "tests.support.origin.TASK"}
-    settings.RETRY_LANES = {
-        name: {"limit": 100, "workers": 10, "publisher": publisher} for name in dispatch.LANE_MAPPINGS
+    hooks = {name: settings.RETRY_LANES[WORK.lane][name] for name in ("publisher", "line")}
+    settings.FETCH_TASKS = {
+        WORK.task: "tests.support.origin.TASK",
+        "tests.other": "tests.support.origin.TASK",
+        "tests.reader": "tests.support.origin.OF_READER",
     }
+    settings.RETRY_LANES = {name: {"limit": 100, "workers": 10, **hooks} for name in dispatch.LANE_MAPPINGS}
 
 
 def publish(work: Work, token: int, lane: str) -> None:
@@ -48,6 +51,15 @@ def test_work_of_such_a_lane_becomes_a_job_that_holds_the_call(clock: Clock) -> 
     assert (waiter.id, waiter.token) == (WORK.key, token)
     call = json.loads(waiter.payload)
     assert call == {"task": WORK.task, "work": WORK.key, "token": token, "arguments": [URL, "layer", 1]}
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_place_of_such_work_is_that_of_its_job_at_the_server() -> None:
+    elsewhere = replace(WORK, key="elsewhere", arguments=("https://b.example.com/", "layer", 1))
+    later = replace(WORK, key="later", arguments=(f"{URL}?later", "layer", 1))
+    for work in (WORK, elsewhere, later):
+        publish(work, begun(work).token, work.lane)
+    assert [stores.run_steps(line.find_place(work.key)) for work in (WORK, elsewhere, later)] == [0, 0, 1]
 
 
 @pytest.mark.parametrize("lane", dispatch.LANE_MAPPINGS)
@@ -127,6 +139,40 @@ def test_what_is_in_flight_already_is_joined_though_its_domain_is_left_alone(clo
     found = report(held)
     assert isinstance(found, MoreWaiters)
     assert {waiter.id for waiter in found.waiters} == {WORK.key, other.key}
+
+
+def works_by_job(state: RedisServer, *works: Work) -> list[set[str]]:
+    """Publishes the works; returns the keys of those that share a job, job by job."""
+    for work in works:
+        publish(work, begun(work).token, work.lane)
+    jobs_waiters = map(state.client.hgetall, state.client.scan_iter("fetch:wanted:*"))
+    found = ({key.decode() for key in waiters if isinstance(key, bytes)} for waiters in jobs_waiters)
+    return sorted(found, key=sorted)
+
+
+@pytest.mark.usefixtures("clock")
+def test_works_of_two_tasks_share_no_request(servers: RedisServers) -> None:
+    other = replace(WORK, key="other", task="tests.other")
+    third = replace(WORK, key="third")
+    assert works_by_job(servers.state, WORK, other, third) == [{WORK.key, third.key}, {other.key}]
+
+
+@pytest.mark.usefixtures("clock")
+def test_works_with_identities_of_their_own_share_no_request(servers: RedisServers) -> None:
+    ann, again, bob = (
+        Work(key, "page", "fetch.fast", "fetch.refresh", "tests.reader", (URL, reader))
+        for key, reader in (("1", "ann"), ("2", "ann"), ("3", "bob"))
+    )
+    assert works_by_job(servers.state, ann, again, bob) == [{"1", "2"}, {"3"}]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_fragment_tells_nothing_of_a_job_and_is_cut_off(servers: RedisServers) -> None:
+    named = replace(WORK, key="named", arguments=(f"{URL}#job", "layer", 1))
+    assert works_by_job(servers.state, WORK, named) == [{WORK.key, named.key}]
+    held = claimed("fast")
+    assert held.url == URL
+    assert {json.loads(waiter.payload)["arguments"][0] for waiter in held.waiters} == {URL}
 
 
 def work_for(url: str) -> Work:

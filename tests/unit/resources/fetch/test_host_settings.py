@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,6 +15,7 @@ from resources import tasks
 from resources.fetch import host_settings
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import DomainLimits, LimitsInForce
+from resources.fetch.host_settings import HostHeader
 from resources.fetch.http.limit_scopes import scope_via
 from resources.fetch.http.messages import UnreadableSealError
 from resources.fetch.models import FetchDomain, FetchHeader
@@ -88,6 +90,24 @@ def test_limits_hold_for_all_ways_out_but_for_those_with_their_own(clock: Clock)
     assert restored() == []
 
 
+def test_an_own_server_gets_its_requests_without_a_gap_but_what_an_admin_sets_wins(servers: RedisServers) -> None:
+    host_settings.set_own_servers(lambda: {HOST: 64})
+    assert in_force().limits == DomainLimits(0, 64)
+    host_settings.change_domain(HOST, in_flight=5, bytes_per_second=1000)
+    assert in_force().limits == DomainLimits(0, 5, 1000)
+    host_settings.change_domain(HOST, in_flight=None, delay_seconds=2)
+    assert in_force().limits == DomainLimits(2, 64, 1000)
+
+
+def test_limits_of_own_servers_are_restored_changed_and_withdrawn(servers: RedisServers) -> None:
+    host_settings.set_own_servers(lambda: {HOST: 64})
+    servers.state.client.flushall()
+    assert restored() == [HOST]
+    assert in_force().limits == DomainLimits(0, 64)
+    host_settings.set_own_servers(lambda: {"b.example.com": 8})
+    assert [in_force(scope).limits for scope in (HOST, "b.example.com")] == [DomainLimits(), DomainLimits(0, 8)]
+
+
 def test_a_pass_costs_one_query_for_all_that_set_nothing(
     servers: RedisServers, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -127,18 +147,36 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def header(
-    name: str = "Referer", value: str = "https://example.org/", host: str = TILE_HOST, **given: str
+    name: str = "Referer", value: str = "https://example.org/", host: str = TILE_HOST, **given: Any
 ) -> FetchHeader:
     sealed = "" if "variable" in given else host_settings.seal_value(value)
     return FetchHeader.objects.create(host=host, name=name, **{"sealed": sealed, **given})
+
+
+def fields(host: str = TILE_HOST) -> dict[str, str]:
+    return {each.name: each.value for each in host_settings.headers_for_host(host)}
 
 
 def test_a_host_has_its_own_headers_and_no_others() -> None:
     header()
     header("Authorization", "Bearer x")
     header(host="b.example.com", value="other")
-    assert host_settings.headers_for_host(TILE_HOST) == {"Referer": "https://example.org/", "Authorization": "Bearer x"}
-    assert host_settings.headers_for_host("a.example.com") == {}
+    assert fields() == {"Referer": "https://example.org/", "Authorization": "Bearer x"}
+    assert fields("a.example.com") == {}
+
+
+@pytest.mark.parametrize("name", ["User-Agent", "referer", "Accept", "Accept-Language"])
+def test_a_field_without_a_secret_goes_with_all_requests_to_its_host(name: str) -> None:
+    header(name)
+    [found] = host_settings.headers_for_host(TILE_HOST)
+    assert (found.over_http, found.to_any_address) == (True, True)
+
+
+@pytest.mark.parametrize("ticked", [{}, {"over_http": True}, {"to_any_address": True}])
+def test_any_other_field_goes_where_an_admin_has_ticked_it(ticked: dict[str, Any]) -> None:
+    header("X-Token", "x", **ticked)
+    [found] = host_settings.headers_for_host(TILE_HOST)
+    assert found == HostHeader("X-Token", "x", **ticked)
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\0b", "x" * 4001])
@@ -149,30 +187,24 @@ def test_a_value_that_cannot_be_sent_is_left_out(
     header(variable="FETCH_HEADER_TILES")
     header("X-Other", "sent")
     with caplog.at_level(logging.ERROR, "tarry.headers"):
-        assert host_settings.headers_for_host(TILE_HOST) == {"X-Other": "sent"}
-        assert host_settings.headers_for_host(TILE_HOST) == {"X-Other": "sent"}
+        assert fields() == {"X-Other": "sent"}
+        assert fields() == {"X-Other": "sent"}
     assert len(caplog.records) == 1
     assert value not in caplog.text
 
 
 def test_a_value_whose_key_is_gone_is_left_out_until_it_is_set_again() -> None:
     kept = header(sealed="gAAAAA")
-    assert host_settings.headers_for_host(TILE_HOST) == {}
+    assert fields() == {}
     FetchHeader.objects.filter(pk=kept.pk).update(sealed=host_settings.seal_value("new"))
-    assert host_settings.headers_for_host(TILE_HOST) == {"Referer": "new"}
+    assert fields() == {"Referer": "new"}
 
 
 def test_a_database_that_is_away_leaves_the_last_ones_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     header()
     known = host_settings.headers_for_host(TILE_HOST)
     monkeypatch.setattr(FetchHeader.objects, "all", Mock(side_effect=OperationalError))
-    assert host_settings.headers_for_host(TILE_HOST) == known != {}
-
-
-def test_nobody_can_change_what_all_share() -> None:
-    header()
-    with pytest.raises(TypeError):
-        host_settings.headers_for_host(TILE_HOST)["X"] = "y"  # type: ignore[index]
+    assert host_settings.headers_for_host(TILE_HOST) == known != ()
 
 
 def test_what_was_sealed_can_be_opened_and_not_be_read() -> None:

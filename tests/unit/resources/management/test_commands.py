@@ -307,6 +307,9 @@ def test_a_long_freshness_of_another_servers_tiles_needs_no_second_number() -> N
         (["--upstream", "http://127.0.0.1:9000/{z}/{x}/{y}"], "port 9000 is not fetched from. FETCH_ALLOW_PRIVATE"),
         (["--upstream", f"{OTHER}/\udcff", "--title", "\udcff"], "not UTF-8 text"),
         (["--lines", "x", "--most-fresh", "5"], "--most-fresh is only for tiles of another server"),
+        (["--lines", "x", "--in-flight", "5"], "--in-flight is only for tiles of another server"),
+        (["--upstream", OTHER, "--in-flight", "0"], "greater than or equal to 1"),
+        (["--upstream", OTHER, "--in-flight", "1001"], "less than or equal to 1000"),
     ],
 )
 def test_mistakes_with_upstream_tiles_are_told(upstream: LoadUpstream, arguments: list[str], message: str) -> None:
@@ -325,7 +328,7 @@ def test_a_server_on_this_machine_is_taken_where_it_is_allowed(settings: Setting
 @pytest.mark.django_db(transaction=True)
 def test_a_painted_layer_can_become_one_of_another_servers_tiles_and_back(load: Load, tmp_path: Path) -> None:
     painted = load("osm", style={"widths": {"9": 3}}, max_zoom=12)
-    run("load_layer", "osm", "--upstream", TEMPLATE)
+    run("load_layer", "osm", "--upstream", TEMPLATE, "--in-flight", 64)
     there = Layer.objects.get()
     assert (there.kind, there.style, there.bounds, there.max_zoom) == ("upstream", {}, grid.WORLD.as_list(), 12)
     assert (there.geometry_name, there.speeds_name, there.segments, there.speeds_known) == ("", "", 0, 0)
@@ -335,5 +338,5 @@ def test_a_painted_layer_can_become_one_of_another_servers_tiles_and_back(load: 
     path.write_bytes(LINES)
     run("load_layer", "osm", "--lines", path)
     back = Layer.objects.get()
-    assert (back.kind, back.upstream, back.segments) == ("lines", "", 3)
+    assert (back.kind, back.upstream, back.upstream_in_flight, back.segments) == ("lines", "", None, 3)
     assert back.data_version > there.data_version

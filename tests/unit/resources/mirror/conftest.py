@@ -93,7 +93,7 @@ def vouch_for(blob: Blob, times: int) -> None:
 @pytest.fixture
 def mirroring(transactional_db: None, redis_servers: RedisServers, settings: Settings) -> Iterator[RedisServers]:
     """A real Redis, a fast fetcher, rows, and threads that end with the test."""
-    settings.FETCH_DELAY_SECONDS = 0.001
+    settings.FETCH_DELAY_SECONDS, settings.FETCH_MAX_PER_SECOND = 0.001, 1000
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
     settings.MIRROR_KNOWN_SECONDS = 0
@@ -110,7 +110,7 @@ def look_up_anew(*keys: str) -> dict[str, lookup.UrlStatus]:
 
 
 def forget() -> None:
-    hosts.forget_blocked_hosts()
+    hosts.forget_host_choices()
     look_up_anew()
     hosts._known_hosts.clear()
     hosts._known_scopes.clear()

@@ -5,6 +5,7 @@ from base64 import urlsafe_b64encode
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from django.template import Context, Template
 from hypothesis import given, settings
@@ -71,6 +72,13 @@ def test_keys_rotate(settings: Any) -> None:
     assert links.verify_address(*parts(links.sign_url(URL))) == URL
 
 
+def test_a_fragment_is_neither_signed_nor_read_from_an_address_that_has_one() -> None:
+    assert links.sign_url(f"{URL}#part") == links.sign_url(URL)
+    older = f"{URL}#part"
+    signed = links._sign_with(older, django_settings.SECRET_KEY), file_paths.encode_base64url(older.encode())
+    assert links.verify_address(*signed) == URL
+
+
 @pytest.mark.parametrize("url", ["", "a.png", "ftp://origin.example/a", "http://origin.example/" + "ü" * 1500])
 def test_what_cannot_be_mirrored_is_not_signed(url: str) -> None:
     with pytest.raises(UrlError):
@@ -99,6 +107,10 @@ def test_a_template_has_the_address_and_none_for_nonsense() -> None:
         (
             f"/resources/{DIGEST}/100x90.webp",
             Asked("thumbnail", content_key=f"thumbnail:{DIGEST}:100x90:contain:webp", noted=DIGEST),
+        ),
+        (
+            f"/resources/{DIGEST}/100x90.webp?fit=crop",
+            Asked("thumbnail", content_key=f"thumbnail:{DIGEST}:100x90:crop:webp", noted=DIGEST),
         ),
         (f"/resources/{DIGEST}/100x90.gif", Asked("thumbnail", noted=DIGEST)),
         ("/resources/sig/aHR0cDovL2EuZXhhbXBsZS8", Asked("resource", noted="http://a.example/")),

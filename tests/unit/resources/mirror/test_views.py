@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,13 +18,13 @@ from PIL import Image
 from prometheus_client import REGISTRY
 
 from resources import tasks
-from resources.mirror import links, lookup, thumbnail_painter
+from resources.mirror import links, lookup, thumbnail_painter, views
 from resources.mirror.file_headers import SAFE_HEADERS
 from resources.mirror.ingest import wanted_urls
 from resources.mirror.lookup import UrlStatus
 from resources.mirror.media.sniff import recognise_content
 from resources.mirror.media.thumbnails import Thumbnail
-from resources.mirror.models import Blob, UrlState
+from resources.mirror.models import Blob, MirroredHost, Resource, UrlState
 from resources.mirror.storage import blobs, uploads
 from resources.mirror.storage.uploads import UploadRequest
 from retry import claims, contents, stores
@@ -197,8 +197,51 @@ def test_what_failed_for_good_is_told(client: Reader, give: Give, failure: str, 
     give(Blob(digest=""), state=UrlState.FAILED, failure=failure, status=status, detail="10.0.0.1 answered")
     response = client.get(links.sign_url(URL))
     assert response.status_code == told
-    assert response.has_header("Retry-After") == (told != 410)
+    assert not response.has_header("Retry-After")
     assert (b"10.0.0.1" in response.content) == (failure in {"permanent", "expired", "too slow"})
+
+
+def test_what_failed_is_tried_again_after_its_pause_once_for_all(
+    client: Reader, give: Give, published: list[Any]
+) -> None:
+    failed = {"state": UrlState.FAILED, "failure": "transient", "status": 500, "detail": "500"}
+    row = give(Blob(digest=""), due_at=datetime.now(UTC) + timedelta(hours=1), **failed)
+    early = client.get(links.sign_url(URL))
+    assert early.status_code == 502
+    assert 3590 < int(early["Retry-After"]) <= 3600
+    Resource.objects.update(due_at=datetime.now(UTC))
+    lookup.forget_statuses([row.pk])
+    assert [client.get(links.sign_url(URL)).status_code for _ in range(2)] == [302, 302]
+    assert len(published) == 1
+    assert wanted_urls.want_due_urls([row.pk], datetime.now(UTC)) == 0
+
+
+@pytest.mark.parametrize(("site", "host", "checked"), [(False, None, False), (True, None, True), (True, False, False)])
+def test_what_may_have_changed_is_served_and_wanted_where_that_is_on(
+    client: Reader, keep: Keep, give: Give, settings: Any, *, site: bool, host: bool | None, checked: bool
+) -> None:
+    settings.MIRROR_RECHECK = site
+    MirroredHost.objects.create(host="example", recheck=host)
+    fresh, stale = (
+        give(keep(BODY[:size]), f"{URL}?{size}", due_at=datetime.now(UTC) + timedelta(hours=left))
+        for size, left in ((1, 1), (2, -1))
+    )
+    responses = [client.get(links.sign_url(row.url)) for row in (fresh, stale)]
+    assert [response.body for response in responses] == [BODY[:1], BODY[:2]]
+    # Only the ETag tells content that was stored earlier, from another URL.
+    assert {response.has_header("Last-Modified") for response in responses} == {not checked}
+    assert all(response["Cache-Control"].startswith("public, max-age=2,") for response in responses)
+    states = dict(Resource.objects.values_list("pk", "state"))
+    assert states == {fresh.pk: "stored", stale.pk: "wanted" if checked else "stored"}
+
+
+def test_what_may_have_changed_is_served_while_the_database_takes_no_writes(
+    client: Reader, keep: Keep, give: Give, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MIRROR_RECHECK = True
+    give(keep(BODY))
+    monkeypatch.setattr(wanted_urls, "want_due_urls", raising(OperationalError("read-only")))
+    assert client.get(links.sign_url(URL)).body == BODY
 
 
 def test_what_failed_for_now_is_told_until_its_pause_is_over(client: Reader, give: Give, published: list[Any]) -> None:
@@ -273,6 +316,21 @@ def test_a_thumbnail_is_served_until_it_is_taken_down(client: Reader, keep_pictu
     gone = client.get(address)
     assert (gone.status_code, gone["Cache-Control"]) == (410, "public, max-age=1")
     assert failure(blob.digest).status == 404
+
+
+def test_a_popular_thumbnail_is_prepared_from_its_key_until_it_is_taken_down(keep_picture: Keep, settings: Any) -> None:
+    blob = keep_picture(files.PICTURES["a.jpeg"])
+    key = Thumbnail(blob.digest, 20, 20, "webp", "crop").content_key
+    piece = views.warm_thumbnail(key, 5.0)
+    assert piece
+    assert (piece.work.lane, piece.work.arguments) == ("paint.warm", (blob.digest, 20, 20, "webp", "crop"))
+    assert piece.wanted[0].address == f"/resources/{blob.digest}/20x20.webp?fit=crop"
+    settings.THUMBNAIL_SIZES = ["30x30"]
+    assert views.warm_thumbnail(key, 5.0) is None
+    settings.THUMBNAIL_SIZES = []
+    assert views.warm_thumbnail(Thumbnail("0" * 64, 20, 20, "webp").content_key, 5.0) is None
+    Blob.objects.update(taken_down_at=NOW)
+    assert views.warm_thumbnail(key, 5.0) is None
 
 
 @pytest.mark.parametrize("name", ["", "/20x20.png"], ids=["the file", "a thumbnail"])

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -245,3 +246,32 @@ def test_the_rate_is_that_of_late() -> None:
     assert progress.tiles_per_second(1000.0) == pytest.approx(10, rel=0.1)
     assert len(progress._moments) < 70
     assert progress.seconds_left(1000.0) is None
+
+
+def surroundings(z: int, x: int, y: int, side: int) -> dict[int, set[tuple[int, int]]]:
+    """The first tiles of the blocks, by zoom."""
+    found: dict[int, set[tuple[int, int]]] = {}
+    for near in pieces.list_surroundings(z, x, y, side):
+        found.setdefault(near.z, set()).add((near.x // side * side, near.y // side * side))
+    return found
+
+
+def test_a_block_has_eight_beside_it_one_further_out_and_four_further_in() -> None:
+    found = surroundings(6, 8, 12, 4)
+    assert found[6] == {(4, 8), (8, 8), (12, 8), (4, 12), (12, 12), (4, 16), (8, 16), (12, 16)}
+    assert found[5] == {(4, 4)}
+    assert found[7] == {(16, 24), (20, 24), (16, 28), (20, 28)}
+
+
+def test_a_neighbour_is_worth_more_than_another_zoom() -> None:
+    shares = Counter((near.z, near.share) for near in pieces.list_surroundings(6, 8, 12, 4))
+    assert shares == {(6, pieces.NEIGHBOUR_SHARE): 8, (5, pieces.ZOOM_SHARE): 1, (7, pieces.ZOOM_SHARE): 4}
+
+
+def test_the_map_goes_on_at_the_antimeridian_and_ends_at_the_poles() -> None:
+    assert surroundings(3, 0, 0, 2)[3] == {(6, 0), (2, 0), (6, 2), (0, 2), (2, 2)}
+
+
+def test_the_only_block_of_a_zoom_has_none_beside_it() -> None:
+    assert list(surroundings(0, 0, 0, 1)) == [1]
+    assert set(surroundings(2, 0, 0, 4)) == {1, 3}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 from unittest.mock import Mock
 
@@ -19,6 +19,7 @@ from resources import tasks
 from resources.database import run_then_disconnect
 from resources.prewarm import plan, runner, tile_pieces
 from resources.prewarm.area import TileCoverage, area_of_bounds
+from resources.prewarm.models import PrewarmRecord
 from resources.prewarm.pieces import Piece
 from resources.prewarm.runner import PieceClaims
 from resources.tiles import layers, publication
@@ -26,60 +27,22 @@ from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.tile_address import Tile
 from resources.tiles.work import paint_work
-from retry import claim_state, claims, contents, lanes, popularity, stores, worker
+from resources.traffic.prepared import find_prepared
+from retry import claim_state, claims, contents, lanes, stores, worker
 from retry.claim_state import ClaimBegun
 from retry.errors import PreparationError
 from retry.rooms import FrontClient
 from retry.work import Work
 
-from ..conftest import Load
+from .conftest import Painters, painted_aside, popular
 
 pytestmark = [pytest.mark.usefixtures("redis_servers"), pytest.mark.django_db(transaction=True)]
-
-
-def painted_aside(*given: Any) -> None:
-    run_then_disconnect(lambda: tasks.paint_block(*given))
-
-
-class Painters:
-    """Paints published work, at once, in a thread each."""
-
-    def __init__(self) -> None:
-        self.published: list[tuple[str, str]] = []
-        self._lock = Lock()
-
-    def publish(self, task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
-        with self._lock:
-            self.published.append((work_key, lane))
-        Thread(target=painted_aside, args=(work_key, token, *arguments)).start()
-
-    def paint(self, work: Work, token: int) -> None:
-        arguments: Any = work.arguments
-        tasks.paint_block(work.key, token, *arguments)
-
-    @property
-    def zooms(self) -> list[int]:
-        return [int(key.split(":")[3]) for key, _ in self.published]
-
-
-@pytest.fixture
-def painters(monkeypatch: pytest.MonkeyPatch, settings: Any, load: Load) -> Painters:
-    load(max_zoom=12, fresh_seconds=600)
-    settings.PREWARM_FRONT = ""
-    found = Painters()
-    monkeypatch.setattr(lanes, "publish_work", found.publish)
-    return found
 
 
 def prewarm(*arguments: object) -> str:
     out = StringIO()
     call_command("prewarm", *map(str, arguments), stdout=out, stderr=out)
     return out.getvalue()
-
-
-def popular(**weights: float) -> None:
-    named = {f"tile:jams:{key.replace('_', ':').removeprefix('z')}:png": weight for key, weight in weights.items()}
-    assert stores.execute_call(popularity.count_call("here", b"", b"", [], named)) == 1
 
 
 def test_an_area_is_painted_once_in_the_slowest_lane_and_then_it_is_fresh(painters: Painters) -> None:
@@ -147,6 +110,14 @@ def test_what_is_stale_is_painted_and_what_is_not_there_is_left_alone_with_expir
     prewarm("--expired")
     assert set(painters.zooms[number:]) == {0, 1, 2, 3}
     assert len(painters.published) == 2 * number
+
+
+def test_the_admin_has_a_record_of_a_run(painters: Painters) -> None:
+    prewarm("--zoom", "3")
+    found = PrewarmRecord.objects.get()
+    assert (found.started_by, found.prepared, found.prepared_kinds) == ("command", 2, {"tile": 2})
+    assert found.seconds > 0
+    assert find_prepared(["tile:jams:3:3:2:png", "tile:jams:4:7:5:png"]) == {"tile:jams:3:3:2:png"}
 
 
 def test_older_than_paints_what_is_fresh_again(painters: Painters) -> None:
@@ -359,14 +330,6 @@ def test_nothing_is_begun_while_a_client_waits(painters: Painters, monkeypatch: 
     monkeypatch.setattr(PieceClaims, "must_yield", must_yield)
     assert "2 pieces prepared" in prewarm("--zoom", "3")
     assert began == [False, False]
-
-
-def test_beat_hands_over_what_is_worth_most_as_much_as_fits(painters: Painters, settings: Any) -> None:
-    popular(z12_2046_1361=40, z9_255_170=400, z5_15_10=4)
-    settings.PREWARM_SECONDS, settings.PREWARM_POPULAR = 2.0, 100
-    tasks.prewarm()
-    assert painters.zooms == [9, 12], "a second each, as nothing is known of how long they take"
-    assert {lane for _, lane in painters.published} == {"paint.warm"}
 
 
 def test_prepared_tiles_fill_the_hot_cache(painters: Painters, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

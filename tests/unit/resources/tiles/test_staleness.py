@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resources.tiles import grid, staleness, tile_address, work
 from resources.tiles.errors import LayerError
 from resources.tiles.models import Layer
-from resources.tiles.staleness import Expiration, LayerPart, TileMarks, TouchedTiles, join_touched
+from resources.tiles.staleness import Expiration, LayerPart, TileMarks, TouchedTiles, ZoomMarks, join_touched
 
 from ..conftest import Load
 
@@ -194,6 +194,25 @@ def test_marks_come_back_as_they_were_packed() -> None:
         TWO_CHANGES.version_of(2, x, y) for x in range(4) for y in range(4)
     ]
     assert TileMarks.unpack(TileMarks().pack()).count == 0
+
+
+@pytest.mark.parametrize("number", [65_535, 65_536, 65_537, 70_000])
+def test_marks_of_any_number_of_versions_come_back_as_they_were_packed(number: int) -> None:
+    keys = np.arange(number)
+    back = TileMarks.unpack(TileMarks((ZoomMarks(keys, keys + 10),)).pack())
+    assert back.zooms[0].versions.tolist() == (keys + 10).tolist()
+
+
+def test_marks_that_were_packed_with_wrapped_places_seem_no_older_than_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = np.arange(65_600)
+    marks = TileMarks((ZoomMarks(keys, keys + 10),))
+    monkeypatch.setattr(np, "min_scalar_type", lambda _: np.uint16)
+    packed = marks.pack()
+    back = TileMarks.unpack(packed).zooms[0]
+    assert (back.versions >= marks.zooms[0].versions).all()
+    assert back.versions.max() == 65_609
 
 
 def test_a_change_that_touches_nothing_leaves_all_marks_as_exact_as_they_were() -> None:

@@ -14,6 +14,8 @@ local DEFAULTS = {
   cap = rules.in_flight, cap_refused = 0,
   -- how long a request takes, from its claim to its report: a mean in which older ones count less and less. 0 is not known
   took = 0,
+  -- how long an answer's head takes: such a mean of successes, which other answers only make longer. 0 is not known
+  answer = 0,
   -- when the next request may be sent
   next = 0, block_until = 0, block_cause = '', bytes_until = 0,
   -- the gap of robots.txt, until when it is known, and the job whose turn is used to fetch it
@@ -70,13 +72,21 @@ end
 
 local LIMITS = {set_delay = 1, set_cap = 1, set_bytes = 1, set_paused = 1}
 
+local function has_limits(d) return d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 end
+
+-- A domain that only redirects lead to, and that has refused nothing, is soon learnt again.
+local function is_lasting(d)
+  return d.arrived > 0 or d.floor > 0 or d.cap_refused > 0 or d.opens > 0 or d.block_until > now
+end
+
 -- Records with an admin's limits are kept for good, others for long: their expiry is renewed once in an hour.
 local function keep(d, is_freed)
   local key = 'fetch:domain:' .. d.scope
-  if d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 then
+  if has_limits(d) then
     redis.call('PERSIST', key)
-  elseif is_freed or math.floor(d.held.asked_at / 3600000) ~= math.floor(now / 3600000) then
-    redis.call('PEXPIRE', key, rules.kept_ms)
+  elseif is_freed or is_lasting(d) ~= is_lasting(d.held)
+    or math.floor(d.held.asked_at / 3600000) ~= math.floor(now / 3600000) then
+    redis.call('PEXPIRE', key, is_lasting(d) and rules.kept_ms or rules.brief_kept_ms)
   end
 end
 
@@ -94,14 +104,36 @@ local function write(d)
   for place = 1, #changed, 2 do held[changed[place]] = changed[place + 1] end
 end
 
-local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or d.delay end
+-- Requests that may be in flight at once by an admin's limit, else as learnt below the ceiling.
+local function usual_cap(d)
+  return d.set_cap ~= '' and d.set_cap or math.min(math.floor(d.cap), rules.most_in_flight)
+end
 
--- Requests that may be in flight at once. An open circuit tries one at a time, and a request for robots.txt
--- is sent alone.
+-- The same now. An open circuit tries one at a time, and a request for robots.txt is sent alone.
 local function cap_of(d)
   if d.opens > 0 or d.robots_job ~= '' then return 1 end
-  return d.set_cap ~= '' and d.set_cap or math.floor(d.cap)
+  return usual_cap(d)
 end
+
+-- The gap at which the time of its answers alone keeps so many in flight: a slow origin is asked slowly (AutoThrottle
+-- of Scrapy). It does not depend on the gap in use, so it cannot grow by itself.
+local function answer_gap(d) return d.answer / usual_cap(d) end
+
+-- The shortest gap, whatever is learnt.
+local function least_gap(d) return math.max(rules.least_delay_ms, answer_gap(d)) end
+
+local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or math.max(d.delay, least_gap(d)) end
+
+-- The turn after one at that moment: at random around that gap, not below the least one. Without a gap it is at once.
+local function next_turn(d, at, gap)
+  if gap == 0 then return math.floor(at) end
+  local drawn = gap * (0.9 + 0.2 * rules.luck)
+  if d.set_delay == '' then drawn = math.max(drawn, least_gap(d)) end
+  return math.ceil(at + drawn)
+end
+
+-- True if the number in flight decides on the domain's rate, not the learnt gap.
+local function is_slow(d) return d.set_delay == '' and answer_gap(d) >= d.delay end
 
 local function allowed_at(d) return math.max(d.next, d.block_until, d.bytes_until, d.circuit_until) end
 

@@ -1,6 +1,6 @@
 -- Jobs: in the queues of their domain, in flight, or dead.
 local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 1, lapses = 1, version = 1,
-  claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1}
+  claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1, lapsed = 1}
 
 local function job_name(key) return 'fetch:job:' .. key end
 
@@ -36,11 +36,17 @@ end
 
 local function queue_of(job) return 'fetch:jobs:' .. job.scope .. ':' .. job.lane .. ':' .. job.priority end
 
-local queued_more = 0
+local queued_more, left_more = 0, {fast = 0, slow = 0}
 
--- Adds the changes of this call to the count of queued jobs.
+-- Adds the changes of this call to the number of queued jobs, and to the remaining work of each lane in ms. That one
+-- starts anew when no job is left: a lost count would stay for good.
 local function count_queued()
-  if queued_more ~= 0 then redis.call('INCRBY', 'fetch:queued', queued_more) end
+  local queued = queued_more ~= 0 and redis.call('INCRBY', 'fetch:queued', queued_more)
+  for _, lane in ipairs(LANES) do
+    if left_more[lane] ~= 0 then redis.call('HINCRBY', 'fetch:left', lane, left_more[lane]) end
+    left_more[lane] = 0
+  end
+  if queued == 0 then redis.call('DEL', 'fetch:left') end
   queued_more = 0
 end
 
@@ -49,6 +55,7 @@ local function put(d, job)
   redis.call('ZADD', queue_of(job), job.order, job.key)
   local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
   d[count], d[sum] = d[count] + 1, d[sum] + job.expected
+  left_more[job.lane] = left_more[job.lane] + whole(job.expected)
   if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
   queued_more = queued_more + 1
   if job.state ~= 'queued' then set_job(job, 'state', 'queued') end
@@ -71,6 +78,7 @@ local function take(d, job)
     redis.call('ZREM', queue_of(job), job.key)
     local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
     d[count], d[sum] = d[count] - 1, d[sum] - job.expected
+    left_more[job.lane] = left_more[job.lane] - whole(job.expected)
   end
   if job.expires > 0 then redis.call('ZREM', 'fetch:expiring', job.key) end
   queued_more = queued_more - 1

@@ -4,7 +4,8 @@ local FEW = 16
 
 local function due(set, most) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, most or FEW) end
 
--- The fetcher is gone: the job goes back to its place. A job that has lost its fetcher too often becomes a dead job.
+-- The fetcher is gone: the job goes back to its place. A job that has lost its fetcher too often in a row becomes a
+-- dead job.
 local function reap_leases()
   for _, key in ipairs(due('fetch:leases')) do
     redis.call('ZREM', 'fetch:leases', key)
@@ -12,7 +13,8 @@ local function reap_leases()
     if job and (job.state == 'running' or job.state == 'holding') then
       local d = domain(job.scope)
       if job.state == 'running' then leave_flight(d, job) end
-      set_job(job, 'lapses', job.lapses + 1)
+      local in_a_row = job.lapsed and now - job.lapsed < rules.lapse_kept_ms
+      set_job(job, 'lapses', in_a_row and job.lapses + 1 or 1, 'lapsed', now)
       if job.lapses >= rules.most_lapses then
         requeue_works(job, 0)  -- no request follows: a fetcher that still lives loses nothing by it
         doom(job, 'lapsed')

@@ -1,10 +1,13 @@
--- The line of domains: for each lane, priority and egress the due ones, by their remaining work, and
--- the waiting ones, by their time. A domain without room is in neither.
+-- The lines of domains: for each lane, priority and egress the due ones, by their remaining work and by the length of
+-- their jobs, and the waiting ones, by their time. A domain without room is in none.
 local wake_at = nil
 
 local function line_of(kind, lane, priority, egress)
   return via('fetch:' .. kind .. ':' .. lane .. ':' .. priority, egress)
 end
+
+-- The other line of the same due domains: the shortest jobs first. Nothing for waiting ones.
+local function short_line(line) return string.sub(line, 1, 10) == 'fetch:due:' and 'fetch:short:' .. string.sub(line, 11) end
 
 local function best_priority(d, lane)
   for priority = 1, 3 do
@@ -15,6 +18,10 @@ end
 -- The remaining work of the domain, in ms: its requests and the gaps between them.
 local function remaining(d, lane) return d['sum_' .. lane] + waiting_in(d, lane) * gap_ms(d) end
 
+-- The place of a due domain among short ones: by the mean length of its jobs. A longer one is passed by others for so
+-- many times its length at the most. The domain keeps its earliest place while it is due.
+local function short_place(d, lane) return whole(now + rules.patience * d['sum_' .. lane] / waiting_in(d, lane)) end
+
 -- Decides on the domain's line. Remembers the earliest moment for which a fetcher may have to be woken.
 local function place(d)
   local at = allowed_at(d)
@@ -23,6 +30,7 @@ local function place(d)
     if priority and has_room(d, lane) then
       if at <= now then
         set, score = line_of('due', lane, priority, d.egress), remaining(d, lane)
+        d['short_' .. lane] = short_place(d, lane)
       else
         set, score = line_of('waiting', lane, priority, d.egress), at
       end
@@ -33,15 +41,18 @@ local function place(d)
   d.moved = true
 end
 
--- Writes the domain's line to Redis, once after all changes.
+-- Writes the domain's lines to Redis, once after all changes.
 local function stand(d)
   for _, lane in ipairs(LANES) do
     local at, placed, held = 'at_' .. lane, 'placed_' .. lane, d.held
     local before, set = held[at], d[at]
+    local short_before, short = short_line(before), short_line(set)
     if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
+    if short_before and short_before ~= short then redis.call('ZREM', short_before, d.scope) end
     -- In the line of waiting domains, the score is the time at which it was placed.
     local stays = before == set and d[placed] > now and d[placed] == held[placed]
     if set ~= '' and not stays then redis.call('ZADD', set, d['score_' .. lane], d.scope) end
+    if short then redis.call('ZADD', short, 'LT', d['short_' .. lane], d.scope) end
   end
   d.moved = false
 end

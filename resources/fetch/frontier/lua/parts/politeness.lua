@@ -17,9 +17,11 @@ local function span_ms(d)
   return math.max(rules.probe_requests * d.floor, rules.probe_ms, asked)
 end
 
--- One more success. Time counts only as far as requests filled it.
+-- One more success. Time counts only as far as requests filled it. Where the least gap is in use, nothing is learnt of
+-- shorter ones.
 local function speed_up(d)
   d.mean = d.mean + (d.delay - d.mean) * rules.mean_share
+  if d.delay <= least_gap(d) then return end
   if d.floor == 0 then
     d.delay = d.delay * (1 - rules.first_step)
   elseif d.phase < 0 then  -- on the way back: so many requests are left of it
@@ -56,16 +58,24 @@ local function note_trouble(d)
   redis.call('ZADD', 'fetch:stalls', now + rules.stall_ms, d.scope)
 end
 
+-- Notes the time of an answer. Failures, however fast, do not make the mean shorter.
+local function note_answer(d, latency, is_success)
+  local before = d.answer > 0 and d.answer or latency
+  local mean = before + (latency - before) * rules.took_share
+  if is_success or mean > before then d.answer = whole(mean) end
+end
+
 -- A success. It speeds the domain up only if it was sent as soon as it was allowed.
-local function on_success(d, job)
+local function on_success(d, job, latency)
+  note_answer(d, latency, true)
   d.ok, d.ok_at, d.throttles = d.ok + 1, whole(now), 0
   forgive(d)
   if job.claimed <= d.cut_at then return end  -- sent at a rate that was refused since
   if job.paced == '1' and d.set_delay == '' then
     speed_up(d)
   end
-  -- All were in flight, and the gap was over: one more would have been sent.
-  local was_full = d.in_flight + 1 >= cap_of(d) and now > d.next and waiting(d) > 0
+  -- All were in flight, and the gap was over, or is that of so many in flight: one more would have been sent.
+  local was_full = d.in_flight + 1 >= cap_of(d) and (now > d.next or is_slow(d)) and waiting(d) > 0
   if was_full and d.set_cap == '' then
     local target = math.floor(d.cap) + 1
     local step = d.cap_refused > 0 and target >= d.cap_refused and rules.near_cap_step or rules.cap_step
@@ -81,14 +91,17 @@ local function on_throttled(d, job, latency, retry_after)
   local asked = math.min(retry_after, rules.most_retry_after_ms)
   if not is_one_event(d, job, latency) then
     d.throttles = d.throttles + 1
-    -- It had waited for others to end, for longer than the gap: perhaps their number is refused.
-    if d.in_flight + 1 >= cap_of(d) and now > d.next and job.paced ~= '1' and d.cap >= 2 then
-      d.cap_refused = math.floor(d.cap)
+    if d.set_delay == '' then d.delay = gap_ms(d) end  -- what was refused
+    -- It had waited for others to end, for longer than the gap, or their number makes the gap: perhaps it is refused.
+    local had_waited = (now > d.next and job.paced ~= '1') or is_slow(d)
+    if d.set_cap == '' and d.in_flight + 1 >= cap_of(d) and had_waited and usual_cap(d) >= 2 then
+      d.cap_refused = usual_cap(d)
       d.cap = d.cap_refused - 1
     end
     slow_down(d, asked)
   end
-  local pause = math.min(rules.most_delay_ms, gap_ms(d) * 2 ^ math.min(20, math.max(0, d.throttles - 1)))
+  local gap = math.max(gap_ms(d), rules.least_delay_ms)  -- an admin's may be nothing
+  local pause = math.min(rules.most_delay_ms, gap * 2 ^ math.min(20, math.max(0, d.throttles - 1)))
   local till = now + math.max(asked, pause)
   if till > d.block_until then
     d.block_until, d.block_cause = till, asked > pause and 'asked' or 'refused'

@@ -79,9 +79,23 @@ def test_bytes_are_told(clock: Clock) -> None:
 
 
 def test_a_domain_is_read_with_the_politeness_of_the_settings_where_nothing_was_learnt() -> None:
-    domain = explain.parse_domain(frontier.HOST, 0, {}, Politeness(delay_seconds=3, in_flight=5))
+    domain = explain.parse_domain(frontier.HOST, 0, {}, Politeness(delay_seconds=3, in_flight=3))
     assert isinstance(domain, explain.DomainState)
-    assert (domain.gap_seconds, domain.most_in_flight, domain.last_cut) == (3, 5, None)
+    assert (domain.gap_seconds, domain.most_in_flight, domain.last_cut) == (3, 3, None)
+
+
+def test_what_was_learnt_is_told_within_the_ceilings() -> None:
+    politeness = Politeness(least_delay_seconds=0.1, most_in_flight=4)
+    domain = explain.parse_domain(frontier.HOST, 0, {"delay": "20", "cap": "8.5"}, politeness)
+    assert (domain.gap_seconds, domain.most_in_flight) == (0.1, 4)
+
+
+def test_a_gap_that_comes_of_slow_answers_is_told(clock: Clock) -> None:
+    frontier.backlog()
+    frontier.report(frontier.claimed(), replace(frontier.OK, latency_seconds=6))
+    lines = told(clock)
+    assert "Requests are 3 s apart." in lines
+    assert "Its answers take 6 s: that makes the gap, by requests in flight." in lines
 
 
 NOBODY = "No fetcher runs: nothing is fetched from any domain. Start `fetch`."

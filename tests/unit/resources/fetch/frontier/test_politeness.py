@@ -58,6 +58,12 @@ def test_each_failure_counts_against_whom_it_concerns(
     assert politeness.build_report(FetchFailed(failure, "no", TIMING, status, hops=hops, url=url)).verdict is verdict
 
 
+def test_a_domain_answers_within_the_time_of_the_first_head_without_bodies_and_turns() -> None:
+    timing = OutcomeTiming(0, seconds=90, head_seconds=9, answer_seconds=(0.2, 0.3))
+    outcome = FetchFailed(Failure.TRANSIENT, "half a body", timing, 200, hops=HOPS, url=URL)
+    assert politeness.build_report(outcome).latency_seconds == 0.2
+
+
 @pytest.mark.parametrize("failure", Failure)
 def test_only_the_jobs_own_failures_are_attempts(failure: Failure) -> None:
     is_nobodys = failure in {Failure.THROTTLED, Failure.POSTPONED, Failure.OURS}
@@ -78,6 +84,39 @@ def test_success_with_a_backlog_makes_the_gap_shorter_and_fast_errors_never(
     for _ in range(10):
         frontier.report(frontier.next_claimed(clock), replace(outcome, latency_seconds=0.001))
     assert gap_ms() == pytest.approx(gap)
+
+
+def test_an_origin_whose_answers_take_long_is_asked_less_often_and_no_faster_for_failures(clock: Clock) -> None:
+    frontier.backlog()
+    for outcome in (frontier.OK, frontier.OK, frontier.FAILED, frontier.REFUSED):
+        latency_seconds = 8 if outcome is frontier.OK else 0.001
+        frontier.report(frontier.next_claimed(clock), replace(outcome, latency_seconds=latency_seconds))
+    frontier.next_claimed(clock)
+    assert frontier.idle() >= 8 / 2
+    assert gap_ms() == 500  # such requests tell nothing of shorter gaps
+
+
+def test_a_host_that_redirects_lead_to_is_asked_less_often_if_its_answers_take_long(clock: Clock) -> None:
+    run(queue.report_served_turn(URL, "", 8, 6, is_paced=False))
+    take(clock)
+    assert take(clock).wait_seconds >= 6 / 2
+
+
+def test_what_a_slow_origin_refuses_is_the_gap_in_use(clock: Clock) -> None:
+    frontier.backlog()
+    frontier.report(frontier.next_claimed(clock), replace(frontier.OK, latency_seconds=8))
+    frontier.report(frontier.next_claimed(clock), replace(frontier.THROTTLED, latency_seconds=0.1))
+    assert gap_ms() == pytest.approx(4000 * 1.6)
+
+
+def test_an_origin_without_a_gap_rests_for_a_moment_when_it_refuses_and_for_as_long_as_it_asks(clock: Clock) -> None:
+    run(queue.set_limits(frontier.HOST, DomainLimits(delay_seconds=0, in_flight=64)))
+    frontier.backlog()
+    first, second = frontier.next_claimed(clock), frontier.next_claimed(clock)
+    frontier.report(first, frontier.THROTTLED)
+    assert frontier.idle() == pytest.approx(0.1, abs=0.01)
+    frontier.report(second, replace(frontier.THROTTLED, retry_after_seconds=20))
+    assert frontier.idle() == pytest.approx(20, abs=0.01)
 
 
 def test_an_idle_domain_earns_nothing(clock: Clock) -> None:
@@ -420,7 +459,7 @@ def test_a_host_that_redirects_often_lead_to_learns_how_fast_it_may_be_asked(
         clock.pass_by(pause_seconds)
         turn = take(clock)
         clock.pass_by(0.1)
-        run(queue.report_served_turn(URL, "", 0.1, is_paced=turn.is_paced))
+        run(queue.report_served_turn(URL, "", 0.1, 0.1, is_paced=turn.is_paced))
     assert gap_ms() == pytest.approx(gap)
     assert int(frontier.record()["ok"]) == 10
 
@@ -431,5 +470,5 @@ def test_what_was_sent_before_a_refusal_speeds_nothing_up(clock: Clock) -> None:
     run(queue.report_refused_turn(URL, "", 0.1, 0))
     refused = frontier.record()["delay"]
     clock.pass_by(0.1)
-    run(queue.report_served_turn(URL, "", 0.2, is_paced=turn.is_paced))
+    run(queue.report_served_turn(URL, "", 0.2, 0.2, is_paced=turn.is_paced))
     assert frontier.record()["delay"] == refused

@@ -51,6 +51,23 @@ def test_among_equals_the_host_with_the_most_left_comes_first(clock: Clock) -> N
     assert [claimed().host for _ in range(3)] == ["b.example.com", "c.example.com", HOST]
 
 
+def test_a_host_that_does_not_decide_when_all_is_done_waits_for_shorter_jobs(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_SLOTS = 2
+    enqueue(job("long", "long.example.com", expected_seconds=3), job("1", "b.example.com", expected_seconds=2))
+    enqueue(*(job("1", f"{number}.example.com", expected_seconds=1) for number in range(20)))
+    found = [claimed().host.removesuffix(".example.com") for _ in range(22)]
+    assert (found.index("long"), found.index("b")) == (9, 10)  # the rest only just fills the slots then
+
+
+def test_a_job_waits_for_shorter_ones_so_many_times_its_length_at_the_most(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_SLOTS = 2
+    enqueue(job("long", "long.example.com", expected_seconds=3))
+    for minutes in range(3):
+        enqueue(*(job("1", f"{minutes}-{number}.example.com", expected_seconds=1) for number in range(30)))
+        clock.pass_by(70)
+    assert [claimed().host for _ in range(61)].index("long.example.com") == 60
+
+
 def test_a_url_that_expires_soon_comes_first_and_the_soonest_of_them(clock: Clock) -> None:
     enqueue(job("1"), job("2", expires_at=clock.unix + 600), job("3", expires_at=clock.unix + 300))
     enqueue(job("4", expires_at=clock.unix + 86_400))

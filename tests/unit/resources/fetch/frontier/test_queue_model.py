@@ -44,8 +44,8 @@ def read_frontier(servers: RedisServers) -> tuple[Hashes, Sets, int]:
     """Returns the hashes of jobs and domains, the sorted sets, by their names in the frontier; and `fetch:queued`."""
     state = servers.state.client
     names = [text(key) for key in state.keys("fetch:*")]
-    hashes = [name for name in names if name.startswith(("fetch:job:", "fetch:domain:"))]
-    lines = ("fetch:jobs:", "fetch:due:", "fetch:waiting:")
+    hashes = [name for name in names if name.startswith(("fetch:job:", "fetch:domain:")) or name == "fetch:left"]
+    lines = ("fetch:jobs:", "fetch:due:", "fetch:short:", "fetch:waiting:")
     sets = [name for name in names if name.startswith(lines) or name in {"fetch:later", "fetch:leases", "fetch:doomed"}]
     pipeline = state.pipeline()
     for name in hashes:
@@ -308,6 +308,7 @@ class Frontier(RuleBasedStateMachine):
     def redis_agrees_with_the_model_and_with_itself(self) -> None:
         hashes, sets, number_queued = read_frontier(self.servers)
         self._every_job_is_in_one_place(hashes, sets, number_queued)
+        self._what_is_left_is_known(hashes, sets)
         for host, egress in EGRESS.items():
             fields = hashes.get(f"domain:{scope_via(host, egress)}", {})
             self._counts_agree(host, fields, hashes, sets)
@@ -316,6 +317,8 @@ class Frontier(RuleBasedStateMachine):
                 places = [f"fetch:{name}" for name in lines if scope_via(host, egress) in sets[name]]
                 assert places == [place for place in [fields.get(f"at_{lane}", "")] if place]
                 assert all(place.endswith(scope_via("", egress)) for place in places)
+        for name in {name.partition(":")[2] for name in sets if name.startswith(("due:", "short:"))}:
+            assert sorted(sets.get(f"due:{name}", [])) == sorted(sets.get(f"short:{name}", []))
 
     def _every_job_is_in_one_place(self, hashes: Hashes, sets: Sets, number_queued: int) -> None:
         names = [f"https://{name}" for name in self.jobs]
@@ -324,6 +327,13 @@ class Frontier(RuleBasedStateMachine):
         later = sets.get("later", [])
         assert sorted([*queued, *later, *sets.get("leases", []), *sets.get("doomed", [])]) == sorted(names)
         assert number_queued == len(queued) + len(later)
+
+    def _what_is_left_is_known(self, hashes: Hashes, sets: Sets) -> None:
+        for lane in jobs.FETCH_LANES:
+            lines = [keys for name, keys in sets.items() if name.startswith("jobs:") and f":{lane}:" in name]
+            queued = [key for keys in lines for key in keys]
+            total = sum(float(hashes[f"job:{key}"]["expected"]) for key in queued)
+            assert float(hashes.get("left", {}).get(lane, 0)) == pytest.approx(total)
 
     def _counts_agree(self, host: str, fields: dict[str, str], hashes: Hashes, sets: Sets) -> None:
         of_host = [one for name, one in hashes.items() if name.startswith(f"job:https://{host}/")]

@@ -6,6 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from resources.fetch import host_settings
+from resources.fetch.host_settings import HostHeader
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin
 
@@ -16,16 +17,18 @@ async def other() -> AsyncIterator[Origin]:
         yield origin
 
 
+def headers_for_host(host: str) -> tuple[HostHeader, ...]:
+    return (HostHeader("X-Host", host.partition(":")[0], over_http=True, to_any_address=True),)
+
+
 @pytest.fixture
 def pages(servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks for pages, asked for in quick succession."""
-    monkeypatch.setattr(
-        host_settings, "headers_for_host", lambda host: {"X-Host": host.partition(":")[0]}
-    )  # those of a database
+    monkeypatch.setattr(host_settings, "headers_for_host", headers_for_host)  # those of a database
     settings.FETCH_TASKS = {
         "tests.page": "tests.support.origin.TASK",
         "tests.obedient": "tests.support.origin.OBEDIENT",
         "tests.quick": "tests.support.origin.QUICK",
     }
-    settings.FETCH_DELAY_SECONDS = 0.02
+    settings.FETCH_DELAY_SECONDS, settings.FETCH_MAX_PER_SECOND = 0.02, 1000
     settings.FETCH_BACKOFF_BASE_SECONDS = 0.02

@@ -207,7 +207,8 @@ async def test_what_a_fetcher_cannot_finish_it_gives_back(
 
 
 async def test_there_are_never_more_in_flight_than_slots(origin: Origin, settings: Settings) -> None:
-    settings.FETCH_DELAY_SECONDS, settings.FETCH_IN_FLIGHT = 0.001, 7
+    settings.FETCH_DELAY_SECONDS = 0.001
+    settings.FETCH_IN_FLIGHT = settings.FETCH_MAX_IN_FLIGHT = 7
     most = now = 0
     full = asyncio.Event()
 

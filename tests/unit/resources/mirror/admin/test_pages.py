@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from resources import changelists
-from resources.mirror import stats, url_rules
+from resources.mirror import hosts, stats, url_rules
 from resources.mirror.admin.hosts_rules import MAX_HOSTS_PER_ACTION
 from resources.mirror.admin.resources import explain_url
 from resources.mirror.errors import StorageError
@@ -177,6 +177,13 @@ def test_a_host_is_blocked_and_unblocked(admin_client: Client) -> None:
     assert not row.blocked
 
 
+@pytest.mark.parametrize(("given", "chosen"), [("True", True), ("False", False), ("", None)])
+def test_checks_for_new_content_are_chosen_by_host(admin_client: Client, given: str, *, chosen: bool | None) -> None:
+    admin_client.post(f"{HOSTS}add/", {"host": "example.org", "recheck": given})
+    assert MirroredHost.objects.get().recheck is chosen
+    assert hosts.is_rechecked("images.example.org") is bool(chosen)
+
+
 @pytest.mark.parametrize("action", ["block", "unblock", "reset_trust"])
 def test_an_action_is_for_few_hosts_at_a_time(admin_client: Client, action: str) -> None:
     given = {"blocked": action == "unblock", "lies": 1}
@@ -324,11 +331,17 @@ def why(**fields: Any) -> list[str]:
 
 def test_it_is_said_why_there_is_nothing() -> None:
     assert why(state="failed", failure="permanent", detail="the server answered 404") == [
-        "Permanent failure: not fetched again.",
+        "The server does not give it.",
         "The server answered 404.",
+        "Tried again by the next request.",
     ]
-    assert why(state="failed", failure="blocked", detail="The host is blocked by an admin.") == [
-        "The host is blocked by an admin."
+    assert why(state="failed", failure="too big", due_at=NOW + timedelta(hours=6)) == [
+        "Too large.",
+        "Tried again by the first request in 6 h or later.",
+    ]
+    assert why(state="failed", failure="blocked", detail="The host is blocked by an admin.", due_at=None) == [
+        "The host is blocked by an admin.",
+        "No request has it tried again.",
     ]
     assert why(attempts=2, due_at=NOW + timedelta(minutes=5)) == ["Retried in 5 min.", "2 attempts so far."]
     assert why() == ["Queued or being fetched."]

@@ -11,7 +11,7 @@ from resources.mirror.models import Resource
 from retry import claims, stores
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
-from tests.support import mirror_rows
+from tests.support import claim_calls, mirror_rows
 from tests.support.fetch_queue import claimed, jobs, killed_in
 from tests.support.mirror_rows import HOUR, resource
 from tests.support.mirror_runs import digest_of, feed, report
@@ -148,7 +148,9 @@ def test_work_that_ends_its_fetcher_again_and_again_is_given_up(settings: Settin
 def fail_its_work(status: int) -> None:
     """Fails its work, as the sweeper does, or a fetcher that postpones it for long."""
     error = PreparationError("It ended its fetcher twice.", status=status, retry_seconds=60)
-    stores.execute_call(claims.finish_failed_call(wanted_urls.url_work_key(digest_of(URL)), 1, error, luck=0.5))
+    work = wanted_urls.mirror_work(URL, digest_of(URL))
+    token = claim_calls.begun(work).token
+    stores.execute_call(claims.finish_failed_call(work.key, token, error, luck=0.5))
 
 
 def test_what_was_wanted_by_a_clock_that_was_ahead_is_handed_over_now(mirroring: RedisServers) -> None:

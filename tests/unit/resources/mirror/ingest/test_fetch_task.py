@@ -1,6 +1,6 @@
 """From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pytest_django import Settings
@@ -22,7 +22,7 @@ from tests.support.engine_runs import in_turn, leftovers
 from tests.support.mirror_runs import digest_of, open_rows, report, row
 
 from ..conftest import Give, Keep
-from .conftest import mirrored_origin
+from .conftest import MirroredOrigin, mirrored_origin
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
@@ -133,6 +133,71 @@ def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere
         assert path.read_bytes() == b"b"
 
 
+def requested_later(origin: MirroredOrigin, servers: RedisServers, url: str) -> None:
+    """Requests the URL when its work has ended, it is due, and no failure is in force; returns when it is fetched."""
+    origin.feed_until(lambda: not [key for key in marks(servers) if b"claim" in key])
+    for key in servers.state.client.scan_iter("retry:failure:*"):
+        servers.state.client.delete(key)
+    Resource.objects.filter(pk=digest_of(url)).update(due_at=datetime.now(UTC))
+    assert wanted_urls.want_due_urls([digest_of(url)], datetime.now(UTC)) == 1
+    origin.feed_until(lambda: not open_rows())
+
+
+def test_each_failed_round_is_counted_until_the_url_gives_something(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    settings.MIRROR_ATTEMPTS = 1
+    with mirrored_origin() as origin:
+        failing = answer("500 Internal Server Error")
+        url = origin.does("/a", in_turn(failing, failing, answer(body=b"text")))
+        origin.mirror(url)
+        for rounds, hours in ((1, 1), (2, 6)):
+            found = row(url)
+            assert found.fetched_at
+            assert (found.state, found.rounds) == ("failed", rounds)
+            assert found.due_at == found.fetched_at + timedelta(hours=hours)
+            assert lookup.look_up_urls([found.pk])[found.pk].due_at
+            requested_later(origin, mirroring, url)
+        assert (row(url).state, row(url).rounds) == ("stored", 0)
+
+
+def test_new_content_is_a_new_blob_and_errors_keep_the_stored_one(mirroring: RedisServers, settings: Settings) -> None:
+    settings.MIRROR_RECHECK, settings.MIRROR_ATTEMPTS = True, 1
+    with mirrored_origin() as origin:
+        first = answer("200 OK", 'ETag: "one"', "Cache-Control: max-age=3600", body=b"first")
+        same = answer("304 Not Modified", "Cache-Control: max-age=7200")
+        missing, second = answer("404 Not Found"), answer("200 OK", 'ETag: "two"', body=b"second")
+        url = origin.does("/a", in_turn(first, same, missing, second))
+        origin.mirror(url)
+        before, found = row(url).blob_digest, []
+        for _ in range(3):
+            requested_later(origin, mirroring, url)
+            one = row(url)
+            assert one.due_at
+            assert one.fetched_at
+            found.append((one.state, one.blob_digest == before, round((one.due_at - one.fetched_at).total_seconds())))
+        assert found == [("stored", True, 7200), ("stored", True, 86_400), ("stored", False, 86_400)]
+        assert [one.fields.get("if-none-match") for one in origin.asked] == [None, '"one"', '"one"', '"one"']
+    assert Blob.objects.filter(pk=before).exists()
+
+
+def test_a_check_follows_a_redirect_to_content_that_may_have_changed_too(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    settings.MIRROR_RECHECK = True
+    with mirrored_origin() as origin:
+        first, second = (answer(body=body) for body in (b"first", b"second"))
+        origin.does("/to", in_turn(first, second))
+        url = origin.does("/a", redirect("/to"))
+        origin.mirror(url)
+        requested_later(origin, mirroring, url)
+        assert origin.targets == ["/a", "/to", "/a"]
+        Resource.objects.update(due_at=datetime.now(UTC))
+        requested_later(origin, mirroring, url)
+        assert origin.targets[3:] == ["/a", "/to"]
+        assert Blob.objects.get(pk=row(url).blob_digest).size == len(b"second")
+
+
 def test_a_url_that_was_stored_meanwhile_is_not_requested(keep: Keep, give: Give) -> None:
     row = give(keep(b"text"), "https://example.org/a")
     ended = MirrorTask().fetch(row.url, row.pk)
@@ -159,6 +224,14 @@ def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_co
     blobs.keep_blob(b"text", contents.digest)
     assert settlement.digest_at_url("https://example.org/a?utm_source=x", "cd" * 32) == contents.digest
     assert settlement.digest_at_url("https://example.org/a?utm_source=x", digest) is None
+
+
+def test_the_rows_that_a_fetch_writes_have_the_token_of_its_claim(mirroring: RedisServers) -> None:
+    with mirrored_origin() as origin:
+        origin.does("/b", answer(body=b"text"))
+        origin.mirror(origin.does("/a", redirect("/b")))
+    token = int(mirroring.state.client.get("retry:token") or 0)
+    assert list(Resource.objects.values_list("token", flat=True)) == [token, token]
 
 
 def test_the_oldest_makes_room() -> None:

@@ -1,8 +1,10 @@
-"""Files that only one machine had are fetched again when that is gone, all of them at once."""
+"""Rows are wanted again: files that only a lost machine had, all of them at once, and URLs that failed."""
 
 import io
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
 
 from resources import database
@@ -46,6 +48,17 @@ def test_all_urls_of_its_files_are_wanted_and_no_others() -> None:
     assert out.getvalue() == "2 files: 4 URLs are fetched again.\n"
     kept = Resource.objects.filter(state=UrlState.WANTED, due_at__isnull=False)
     assert {row.blob_digest for row in kept} == {content("only there"), content("there too")}
+
+
+def test_urls_that_failed_before_this_are_tried_again_except_those_that_no_request_helps() -> None:
+    migration = import_module("resources.migrations.0019_nothing_fails_for_ever")
+    failures = ("transient", "permanent", "gone", "refused", "blocked", "taken down", "expired")
+    for name in failures:
+        status = 410 if name == "gone" else None
+        resource(name, state=UrlState.FAILED, failure=name, status=status, due_at=None)
+    migration.let_failed_urls_be_tried(apps, None)
+    due = Resource.objects.exclude(due_at=None).values_list("failure", flat=True)
+    assert sorted(due) == ["permanent", "transient"]
 
 
 def test_blocked_hosts_are_left_out() -> None:

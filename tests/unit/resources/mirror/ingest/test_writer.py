@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Barrier, Event
 from types import ModuleType
@@ -19,7 +19,7 @@ from resources.mirror.errors import WriteError
 from resources.mirror.ingest import url_outcome, wanted_urls, writer
 from resources.mirror.ingest.url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome
 from resources.mirror.ingest.writer import OutcomeWriter
-from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
+from resources.mirror.models import Batch, BatchItem, Blob, DedupeStep, Resource, UrlState
 from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
 from tests.conftest import RedisServers
 
@@ -179,14 +179,67 @@ def test_a_blob_that_was_removed_meanwhile_is_wanted_again() -> None:
     assert Resource.objects.get(pk=digest(1002)).state == "wanted"
 
 
-def test_the_end_of_a_url_is_told_to_whoever_left_a_name(mirroring: RedisServers) -> None:
-    lookup.leave_continuation([digest(1001), digest(1002), digest(1003)], "batch:1")
-    lookup.leave_continuation([digest(1001)], "batch:2")
+def test_the_end_of_a_url_names_the_lists_that_wait_for_it(mirroring: RedisServers) -> None:
+    waiting = [Batch.objects.create(sender="a", key=f"{number}", created_at=NOW) for number in range(4)]
+    items = [(0, 1001, ""), (1, 1001, ""), (1, 1002, ""), (2, 1001, "known"), (3, 1002, "")]
+    for place, (batch, number, step) in enumerate(items):
+        BatchItem.objects.create(batch=waiting[batch], position=place, url="u", url_digest=digest(number), step=step)
     writer.flush_outcomes([found(1, 1), lost(2, UrlState.WANTED)], NOW)
-    client = mirroring.state.client
-    assert client.smembers(lookup.RESUMED_NAMES_KEY) == {b"batch:1", b"batch:2"}
-    assert 0 < client.ttl(f"mirror:after:{digest(1003)}") <= lookup.CONTINUATION_SECONDS
-    assert sorted(client.scan_iter("mirror:after:*")) == [f"mirror:after:{digest(n)}".encode() for n in (1002, 1003)]
+    names = {lookup.batch_name(batch.pk).encode() for batch in waiting[:2]}
+    assert mirroring.state.client.smembers(lookup.UNSETTLED_BATCHES_KEY) == names
+
+
+def claimed(outcome: UrlOutcome, token: int) -> UrlOutcome:
+    return replace(outcome, source=replace(outcome.source, token=token))
+
+
+LATE: dict[str, UrlOutcome] = {"stored": found(1, 1), "failed": lost(1), "to be tried again": lost(1, UrlState.WANTED)}
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_fetcher_that_was_frozen_for_however_long_overwrites_nothing_newer(late: str) -> None:
+    newer = claimed(found(1, 2), 7)
+    writer.flush_outcomes([newer], NOW)
+    [told] = writer.flush_outcomes([claimed(LATE[late], 6)], NOW)
+    row = Resource.objects.get()
+    assert (row.state, row.blob_digest, row.token) == ("stored", digest(2), 7)
+    assert look_up_anew(row.pk)[row.pk].blob_digest == digest(2)
+    assert isinstance(told, FoundContent)
+    assert told.blob_digest == digest(2)
+
+
+def test_a_frozen_fetcher_ends_no_url_that_a_later_claim_will_try_again() -> None:
+    writer.flush_outcomes([claimed(lost(1, UrlState.WANTED), 7)], NOW)
+    writer.flush_outcomes([claimed(found(1, 1), 6)], NOW)
+    writer.flush_outcomes([claimed(lost(1), 6)], NOW)
+    assert Resource.objects.get().state == "wanted"
+
+
+@pytest.mark.parametrize("token", [0, 8], ids=["a decision without a fetch", "a later claim"])
+def test_what_comes_later_is_written(token: int) -> None:
+    writer.flush_outcomes([claimed(found(1, 2), 7)], NOW)
+    writer.flush_outcomes([claimed(found(1, 1), token)], NOW)
+    row = Resource.objects.get()
+    assert (row.blob_digest, row.token) == (digest(1), max(7, token))
+    assert look_up_anew(row.pk)[row.pk].blob_digest == digest(1)
+
+
+def test_a_token_of_a_clock_that_was_ahead_fences_off_nothing() -> None:
+    an_hour_ahead = round((datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1_000_000)
+    writer.flush_outcomes([claimed(found(1, 2), an_hour_ahead)], NOW)
+    writer.flush_outcomes([claimed(found(1, 1), 8)], NOW)
+    assert Resource.objects.get().blob_digest == digest(1)
+
+
+def test_of_two_ends_of_a_url_the_row_decides_which_status_is_known() -> None:
+    """The process with the older one writes its row first, and its status last."""
+    older, newer = claimed(found(1, 1), 6), claimed(found(1, 2), 7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "_announce_outcomes", lambda *_: None)
+        writer.flush_outcomes([older], NOW)
+    writer.flush_outcomes([newer], NOW)
+    writer._announce_outcomes([older], NOW)
+    assert look_up_anew(digest(1001))[digest(1001)].blob_digest == digest(2)
 
 
 def test_what_is_written_is_known_at_once_without_asking_the_database(django_assert_num_queries: Any) -> None:
@@ -305,6 +358,6 @@ def test_an_outcome_without_content_leaves_what_others_decided_meanwhile(
     [told] = writer.flush_outcomes([lost], NOW)
     found = Resource.objects.get()
     assert (found.state, found.failure, found.blob_digest) == expected
-    assert (found.due_at is not None) == (found.state == "wanted")
+    assert (found.due_at is not None) == (found.state == "wanted" or found.failure == "permanent")
     assert isinstance(told, FoundContent) == (found.state == "stored")
     assert look_up_anew(URL)[URL].state == found.state

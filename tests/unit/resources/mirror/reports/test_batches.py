@@ -1,16 +1,18 @@
 """Lists in the database: after repeated, simultaneous or late steps the rows are right."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from resources.mirror import lookup
+from resources.mirror.ingest import feeder, wanted_urls
 from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource
 from resources.mirror.reports import batches
 from resources.tasks import heal_batches, look_after_batches
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, report, resource, steps, store, stored_resource, url
+from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, report, resource, steps, store, url
 
 pytestmark = pytest.mark.django_db
 
@@ -27,24 +29,14 @@ def test_a_list_is_finished_when_its_last_url_has_ended() -> None:
     assert Batch.objects.get().finished_at == NOW + HOUR
 
 
-def test_who_was_killed_when_a_url_had_ended_leaves_no_mark_beside_it(redis_servers: RedisServers) -> None:
-    """Neither for this list nor for another one, whichever is settled first."""
-    batch, other = report("a", "b").batch, report("a").batch
-    store("a")
-    batches.settle_batch(batch.pk, NOW)
-    assert redis_servers.state.client.keys("mirror:after:*") == [f"mirror:after:{digest_of(url('b'))}".encode()]
-    look_after_batches()
-    assert (steps(batch), steps(other)) == (["new", ""], ["known"])
-
-
 def test_to_settle_again_changes_nothing() -> None:
     batch = report("a", webhook="https://example.org/told").batch
     store("a")
-    batches.settle_named_batches([batches.batch_name(batch.pk)], NOW)
+    batches.settle_named_batches([lookup.batch_name(batch.pk)], NOW)
     fail("a")
     for _ in range(2):
         batches.settle_named_batches(
-            [batches.batch_name(batch.pk), "batch:x", "other:y", f"batch:{uuid4()}"], NOW + HOUR
+            [lookup.batch_name(batch.pk), "batch:x", "other:y", f"batch:{uuid4()}"], NOW + HOUR
         )
     batch.refresh_from_db()
     assert (batch.finished_at, batch.call_at) == (NOW, NOW)
@@ -80,27 +72,43 @@ def test_what_nobody_was_told_of_is_settled(redis_servers: RedisServers) -> None
     assert Batch.objects.get().finished_at
 
 
-def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
-    stored_resource("a")
-    old, unfinished = report("a").batch, report("b").batch
-    assert batches.prune_batches(NOW, 5) == 0
-    assert batches.prune_batches(NOW + HOUR, 5) == 1
-    assert list(Batch.objects.all()) == [unfinished]
-    assert not BatchItem.objects.filter(batch=old.pk).exists()
-
-
-def test_a_url_that_ends_meanwhile_is_not_missed(redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends after it was looked up, and before the list leaves its name."""
+def test_a_url_that_ends_meanwhile_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends after it was looked up, and before the list is written."""
     resource("a")
-    leave = lookup.leave_continuation
+    write = batches.create_batch
 
-    def ended_before(url_digests: list[str], name: str) -> None:
+    def ended_before(*arguments: Any) -> Any:
         store("a")
-        lookup.resume_continuations([digest_of(url("a"))])
-        leave(url_digests, name)
+        lookup.resume_batches([digest_of(url("a"))])
+        return write(*arguments)
 
-    monkeypatch.setattr(lookup, "leave_continuation", ended_before)
+    monkeypatch.setattr(batches, "create_batch", ended_before)
     batch = report("a", "b").batch
-    assert redis_servers.state.client.keys("mirror:after:*") == [f"mirror:after:{digest_of(url('b'))}".encode()]
     look_after_batches()
     assert steps(batch) == ["known", ""]
+
+
+def test_reported_urls_leave_no_key_in_state_and_ended_ones_a_bounded_number(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "MAX_UNSETTLED_BATCHES", 3)
+    state, keys = redis_servers.state.client, set[bytes]()
+    for number in range(10):
+        report(*(f"{number}/{place}" for place in range(20)))
+        keys |= set(state.scan_iter("mirror:*"))
+    for number in range(10):
+        store(f"{number}/0")
+        lookup.resume_batches([digest_of(url(f"{number}/0"))])
+    assert keys == {b"mirror:feed-asked"}
+    assert state.scard(lookup.UNSETTLED_BATCHES_KEY) == 3
+    heal_batches()
+    assert BatchItem.objects.filter(step="new").count() == 10
+
+
+def test_reports_call_the_feeder_once_until_it_runs(redis_servers: RedisServers) -> None:
+    for name in "abc":
+        report(name)
+    assert redis_servers.state.client.llen(wanted_urls.FEED_QUEUE) == 1
+    feeder.feed_fetchers(NOW)
+    report("d")
+    assert redis_servers.state.client.llen(wanted_urls.FEED_QUEUE) == 2

@@ -6,7 +6,7 @@ from resources.mirror.canonical.urls import candidate_digests
 from resources.mirror.lookup import UrlStatus
 from resources.mirror.models import UrlState
 from resources.mirror.reports.classify import JOINED_DETAIL, NO_TEXT_DETAIL, decide_urls, name_urls, storable_text
-from tests.support.mirror_rows import digest_of, url
+from tests.support.mirror_rows import HOUR, NOW, digest_of, url
 from tests.support.url_outcomes import NONE_LEARNT as RULES
 from tests.support.url_outcomes import learnt_parameter
 
@@ -24,13 +24,22 @@ WANTED, STORED, FAILED = UrlState.WANTED, UrlState.STORED, UrlState.FAILED
             UrlStatus(FAILED, "", "expired", "late"), ("accepted", "", "", "", True), id="a signature ran out"
         ),
         pytest.param(UrlStatus(FAILED, "", "permanent", "404"), ("failed", "failed", "", "404", False), id="failed"),
+        pytest.param(
+            UrlStatus(FAILED, "", "permanent", "404", due_at=NOW + HOUR),
+            ("failed", "failed", "", "404", False),
+            id="failed an hour ago",
+        ),
+        pytest.param(
+            UrlStatus(FAILED, "", "permanent", "404", due_at=NOW), ("accepted", "", "", "", True), id="failed long ago"
+        ),
     ],
 )
 def test_a_url_is_decided_by_its_known_state_and_asked_for_once(
     seen: UrlStatus | None, expected: tuple[object, ...]
 ) -> None:
     named, _ = name_urls([url("a")] * 2, RULES, lambda host: False)
-    first, second = decide_urls(named, {digest_of(url("a")): seen} if seen else {})
+    first, second = decide_urls(named, {digest_of(url("a")): seen} if seen else {}, NOW)
+    assert first.retry_at == (seen.due_at if seen and first.status == "failed" else None)
     assert (first.status, first.step, first.blob_digest, first.detail, first.asks) == expected
     assert (second.status, second.asks) == (first.status, False)
     assert second.detail == (JOINED_DETAIL if first.asks else first.detail)
@@ -56,7 +65,7 @@ def test_a_learnt_rule_keeps_what_was_known_before_it(
     named, _ = name_urls([f"{url('a')}?size=1"] * 2, rules, lambda host: False)
     keys = dict(zip(("before", "after"), candidate_digests(named[0].url, rules), strict=True))
     seen = {keys["before"]: before, keys["after"]: after}
-    first, second = decide_urls(named, {key: one for key, one in seen.items() if one})
+    first, second = decide_urls(named, {key: one for key, one in seen.items() if one}, NOW)
     assert (first.url_digest, first.blob_digest, first.detail) == (keys[digest], blob, detail)
     assert (second.url_digest, second.asks) == (keys[digest], False)
 

@@ -17,7 +17,19 @@ from resources.mirror.reports.batches import SentList
 from resources.mirror.reports.classify import JOINED_DETAIL
 from resources.mirror.reports.report import ReportError, UnmadeReportError
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import NOW, content, digest_of, fail, report, resource, sent, store, stored_resource, url
+from tests.support.mirror_rows import (
+    HOUR,
+    NOW,
+    content,
+    digest_of,
+    fail,
+    report,
+    resource,
+    sent,
+    store,
+    stored_resource,
+    url,
+)
 
 from ..conftest import raising
 
@@ -72,6 +84,36 @@ def test_a_list_that_the_database_does_not_take_leaves_nothing_behind(
     with pytest.raises(raised, match=said):
         report("a")
     assert not Batch.objects.exists()
+
+
+def test_what_failed_is_tried_again_by_the_first_report_after_its_pause_and_by_one_alone() -> None:
+    first = report("a", "b")
+    fail("a")
+    store("b")
+    retry_at = NOW + HOUR
+    Resource.objects.filter(pk=digest_of(url("a"))).update(due_at=retry_at)
+    lookup.forget_statuses([digest_of(url("a")), digest_of(url("b"))])
+    batches.settle_batch(first.batch.pk, NOW)
+    early = reports_report.report_urls(sent("a", "b"), retry_at - timedelta(seconds=1))
+    assert (early.batch.pk, early.decisions[0].retry_at) == (first.batch.pk, retry_at)
+    assert reports_report.report_urls(sent("a"), NOW).decisions[0].retry_at == retry_at
+    late = reports_report.report_urls(sent("a", "b"), retry_at)
+    assert late.is_new
+    assert [(one.status, one.detail) for one in late.decisions] == [("accepted", ""), ("known", "")]
+    [other] = reports_report.report_urls(sent("a", referer="https://x.example/"), retry_at).decisions
+    assert (other.status, other.detail) == ("accepted", JOINED_DETAIL)
+    row = Resource.objects.get(pk=digest_of(url("a")))
+    assert (row.state, row.due_at, row.failure) == (UrlState.WANTED, retry_at, "")
+
+
+@pytest.mark.parametrize("rechecked", [True, False])
+def test_a_report_has_stored_content_checked_where_that_is_on(settings: Any, *, rechecked: bool) -> None:
+    settings.MIRROR_RECHECK = rechecked
+    stored_resource("a")
+    [decision] = report("a").decisions
+    assert (decision.status, decision.blob_digest) == ("known", content("a"))
+    row = Resource.objects.get()
+    assert (row.state, row.blob_digest) == ("wanted" if rechecked else "stored", content("a"))
 
 
 def test_the_id_of_a_list_is_the_same_for_all_who_send_it_at_once() -> None:

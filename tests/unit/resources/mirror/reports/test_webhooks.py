@@ -16,6 +16,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from resources.fetch.frontier.jobs import ClaimedJob
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, Hop, OutcomeTiming
+from resources.mirror import lookup
 from resources.mirror.models import Batch
 from resources.mirror.reports import batches, report, webhooks
 from resources.mirror.reports.batches import SentList
@@ -26,6 +27,7 @@ from retry import stores
 from retry.errors import PreparationError
 from retry.work import Argument
 from tests.conftest import RedisServers
+from tests.support.documentation import code_block
 from tests.support.frontier import claim
 from tests.support.mirror_rows import HOUR, NOW, resource, store, stored_resource, url
 
@@ -105,7 +107,7 @@ def test_either_secret_verifies_a_call_while_keys_rotate(batch: Batch, settings:
     for secret in (old, new):
         assert hmac.new(secret.encode(), call.body, hashlib.sha256).hexdigest() in signatures
         Webhook(secret).verify(call.body, dict(call.headers))
-    other = auth.issue_token(ApiToken(name="other")).row
+    other = auth.issue_token(ApiToken(name="other", may_mirror=True)).row
     assert set(webhooks.webhook_secrets(other.digest)).isdisjoint({old, new})
 
 
@@ -123,6 +125,27 @@ def test_a_captured_call_is_refused_when_it_is_sent_again_later(batch: Batch, mo
     old = webhooks.sign_call(webhooks.webhook_secrets(batch.token.digest), str(batch.pk), ten_minutes_ago, call.body)
     with pytest.raises(WebhookVerificationError, match="too old"):
         receiver.verify(call.body, old)
+
+
+def test_the_lines_of_the_documentation_verify_a_call_for_five_minutes(batch: Batch) -> None:
+    assert batch.token is not None
+    written: dict[str, Any] = {}
+    exec(code_block("docs/api.md", "python", "webhook-timestamp"), written)
+    is_genuine, [secret] = written["is_genuine"], webhooks.webhook_secrets(batch.token.digest)
+    call = TASK.fetch(*arguments(batch))
+    assert is_genuine(secret, call.body, call.headers)
+    assert not is_genuine(secret, call.body + b" ", call.headers)
+    six_minutes_ago = timezone.now() - timedelta(minutes=6)
+    assert not is_genuine(secret, call.body, webhooks.sign_call([secret], str(batch.pk), six_minutes_ago, call.body))
+
+
+def test_the_line_of_the_documentation_for_the_library_verifies_a_call(batch: Batch) -> None:
+    assert batch.token is not None
+    [secret] = webhooks.webhook_secrets(batch.token.digest)
+    call = TASK.fetch(*arguments(batch))
+    names: dict[str, Any] = {"secret": secret, "body": call.body, "headers": dict(call.headers)}
+    exec(code_block("docs/api.md", "python", "standardwebhooks"), names)
+    assert names["told"]["batch"] == str(batch.pk)
 
 
 @pytest.mark.parametrize("outcome", [answered(200), answered(204), failed(Failure.TOO_BIG, 200)])
@@ -181,7 +204,7 @@ def test_two_lists_are_two_calls_to_one_address(batch: Batch, redis_servers: Red
     finished("b")
     assert hand_over_due_calls(NOW) == 2
     [first] = jobs()  # one at a time: politeness
-    assert first.url.startswith(f"{HOOK}#")
+    assert first.url == HOOK
     assert len(first.waiters) == 1
 
 
@@ -236,7 +259,7 @@ def test_a_list_that_is_gone_is_told_to_nobody(batch: Batch) -> None:
 def test_a_list_with_a_webhook_is_called_for_when_it_is_finished_and_not_before(redis_servers: RedisServers) -> None:
     resource("a")
     sent = [SentList([url("a")], "tests", webhook=hook) for hook in (HOOK, "")]
-    names = [batches.batch_name(report.report_urls(each, NOW).batch.pk) for each in sent]
+    names = [lookup.batch_name(report.report_urls(each, NOW).batch.pk) for each in sent]
     assert hand_over_due_calls(NOW) == 0
     store("a")
     assert batches.settle_named_batches(names, NOW) == 2

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def _quick(settings: Settings) -> None:
-    settings.FETCH_DELAY_SECONDS = 0.02
+    settings.FETCH_DELAY_SECONDS, settings.FETCH_MAX_PER_SECOND = 0.02, 50
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
 

@@ -1,0 +1,37 @@
+-- The domains on record, at most so many: beyond that the oldest are forgotten. Not those with jobs, or with limits
+-- that an admin has set; and those that rest only if all of the oldest do.
+local LOOKED_AT = 8
+
+local function is_in_use(d)
+  return waiting(d) + d.in_flight > 0 or has_limits(d) or (d.block_cause == 'admin' and d.block_until > now)
+end
+
+local function forget_domain(d)
+  redis.call('DEL', 'fetch:domain:' .. d.scope)
+  redis.call('ZREM', 'fetch:domains', d.scope)
+  redis.call('ZREM', 'fetch:stalls', d.scope)
+  loaded[d.scope] = nil
+end
+
+local function forget_oldest()
+  local resting, number = {}, 0
+  for _, scope in ipairs(redis.call('ZRANGE', 'fetch:domains', 0, LOOKED_AT - 1)) do
+    local d = domain(scope)
+    if is_in_use(d) then
+      redis.call('ZADD', 'fetch:domains', now, scope)
+    elseif math.max(d.block_until, d.circuit_until) > now then
+      resting[#resting + 1] = d
+    else
+      forget_domain(d)
+      number = number + 1
+    end
+  end
+  if number == 0 and resting[1] then forget_domain(resting[1]) end
+end
+
+-- Notes the domain as the latest.
+local function note_domain(d)
+  redis.call('ZADD', 'fetch:domains', now, d.scope)
+  redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
+  if redis.call('ZCARD', 'fetch:domains') > rules.most_domains then forget_oldest() end
+end

@@ -1,0 +1,15 @@
+-- Starts the first work of a lane. Each message in a lane stands for one work there, whichever it names.
+-- needs: lane_rounds claim_start
+-- ARGV: terms lane nonce work(of the message)   -> {1 started | 2 skipped | 0 neither, work, token, spec}
+local terms, lane, nonce, named = cjson.decode(ARGV[1]), unpack(ARGV, 2, 4)
+
+-- A call whose reply was lost is made again, with its nonce.
+local starter = 'retry:starter:' .. nonce
+local work = redis.call('GET', starter) or redis.call('ZRANGE', 'retry:queued:' .. lane, 0, 0)[1] or named
+local held = redis.call('HMGET', 'retry:claim:' .. work, 'token', 'spec')
+if not held[1] then  -- its claim is lost
+  leave_lane(work, lane, '')
+  return {0, work, '0', ''}
+end
+redis.call('SET', starter, work, 'PX', terms.lease_ms)
+return {start_work(work, held[1], nonce, terms), work, held[1], held[2]}

@@ -1,0 +1,154 @@
+"""The code of docs/clients.md at a server that is busy at first, and then redirects: it asks again, and gets the tile.
+
+Leaflet's page is run in test_layer_page.py. The other map libraries are not in this repository: here small stand-ins
+load a tile as they do, and tell the page of a failure. QGIS is not run.
+"""
+
+import io
+import re
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Route
+
+from ..support.documentation import code_block
+from ..support.server import Handler, serving
+from ..support.stack import eventually
+
+pytestmark = pytest.mark.no_database
+
+PAGE, SITE = "docs/clients.md", "http://127.0.0.1:8000"
+SECONDS = 40
+REFUSALS = 2
+WAITED = "/waited"
+
+
+def picture() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (256, 256), "green").save(file, "png")
+    return file.getvalue()
+
+
+TILE = picture()
+
+
+@dataclass(slots=True)
+class BusySite:
+    """Refuses each address twice, with Retry-After, then redirects, then answers with a tile or TileJSON."""
+
+    url: str = ""
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def answer(self, handler: Handler) -> None:
+        path = handler.path.partition("?")[0]
+        self.asked[path] += 1
+        open_to_all = {"Access_Control_Allow_Origin": "*"}
+        if path.endswith(".json"):
+            handler.answer(200, b'{"tiles": ["%s/tiles/jams/0/0/0.png"]}' % self.url.encode(), **open_to_all)
+        elif path.startswith(WAITED):
+            handler.answer(200, TILE, Content_Type="image/png", **open_to_all)
+        elif self.asked[path] <= REFUSALS:
+            handler.answer(503, b"busy", Retry_After="1", **open_to_all)
+        else:
+            handler.answer(302, b"", Location=WAITED + path, **open_to_all)
+
+    @property
+    def has_sent_a_tile(self) -> bool:
+        return any(path.startswith(WAITED) for path in self.asked)
+
+
+@pytest.fixture
+def busy() -> Iterator[BusySite]:
+    site = BusySite()
+
+    class Busy(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            site.answer(self)
+
+    with serving(Busy) as site.url:
+        yield site
+
+
+def test_curl_asks_again(busy: BusySite, tmp_path: Path) -> None:
+    line = code_block(PAGE, "", "curl").replace(SITE, busy.url)
+    subprocess.run(shlex.split(line), cwd=tmp_path, check=True, timeout=SECONDS)
+    assert (tmp_path / "tile.png").read_bytes() == TILE
+    assert max(busy.asked.values()) == REFUSALS + 1
+
+
+def test_requests_asks_again(busy: BusySite) -> None:
+    names: dict[str, object] = {}
+    exec(code_block(PAGE, "python", "import requests").replace(SITE, busy.url), names)
+    assert names["tile"] == TILE
+    assert max(busy.asked.values()) == REFUSALS + 1
+
+
+MAPLIBRE = """
+async function load(map, source, url) {
+  const { tiles } = await (await fetch(url)).json();
+  const answer = await fetch(tiles[0]);
+  if (!answer.ok) map.handlers.error({ error: new Error(answer.status), sourceId: source, tile: {} });
+}
+export class Map {
+  constructor({ style }) {
+    this.handlers = {};
+    this.style = style;
+    setTimeout(() => Object.keys(style.sources).forEach((source) => this.refreshTiles(source)));
+  }
+  on(name, handler) { this.handlers[name] = handler; }
+  refreshTiles(source) { load(this, source, this.style.sources[source].url); }
+}
+"""
+OPENLAYERS = """
+window.ol = {
+  proj: { fromLonLat: (position) => position },
+  View: class {}, Map: class {}, layer: { Tile: class {} },
+  source: {
+    TileJSON: class {
+      constructor({ url }) {
+        this.handlers = {};
+        const tile = { load: async () => {
+          const { tiles } = await (await fetch(url)).json();
+          if (!(await fetch(tiles[0])).ok) this.handlers.tileloaderror({ tile });
+        } };
+        setTimeout(tile.load);
+      }
+      on(name, handler) { this.handlers[name] = handler; }
+    },
+  },
+};
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("library", "stand_in"), [("maplibre-gl", MAPLIBRE), ("ol@", OPENLAYERS)])
+def test_a_page_asks_again_for_tiles_that_its_library_gave_up(
+    browser: Browser, busy: BusySite, library: str, stand_in: str
+) -> None:
+    code = code_block(PAGE, "html", f"unpkg.com/{library}").replace(SITE, busy.url)
+    page = browser.new_page()
+
+    def give_stand_in(route: Route) -> None:
+        is_script = re.search(r"\.m?js$", route.request.url)
+        kind, body = ("text/javascript", stand_in) if is_script else ("text/css", "")
+        route.fulfill(status=200, body=body, content_type=kind, headers={"Access-Control-Allow-Origin": "*"})
+
+    def pass_time() -> bool:
+        page.clock.run_for(1000)
+        return busy.has_sent_a_tile
+
+    try:
+        page.clock.install()
+        page.route("https://unpkg.com/**", give_stand_in)
+        page.route(f"{busy.url}/page", lambda route: route.fulfill(status=200, body=code, content_type="text/html"))
+        page.goto(f"{busy.url}/page")
+        eventually(pass_time, SECONDS, "the tile is asked for until it is there")
+        assert busy.asked["/tiles/jams/0/0/0.png"] == REFUSALS + 1
+    finally:
+        page.close()

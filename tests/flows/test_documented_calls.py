@@ -1,0 +1,182 @@
+"""The commands of README.md and the calls of docs/api.md, as they stand there, on the whole site."""
+
+import io
+import json
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from PIL import Image
+
+from ..support import file_server
+from ..support.documentation import code_block
+from ..support.file_server import FileServer
+from ..support.stack import Stack
+
+API, README, OWN = "docs/api.md", "README.md", "docs/add-your-own.md"
+SITE, MANAGE = "http://127.0.0.1:8000", ".venv/bin/python manage.py "
+SECONDS = 60
+ROADS = {
+    "type": "FeatureCollection",
+    "features": [
+        {
+            "type": "Feature",
+            "id": segment,
+            "properties": {},
+            "geometry": {"type": "LineString", "coordinates": [[-0.2, latitude], [0.1, latitude]]},
+        }
+        for segment, latitude in (("a-12", 51.5), ("a-13", 51.6))
+    ],
+}
+FEED = b"<rss version='2.0'><channel><title>A blog</title><item><title>One</title></item></channel></rss>"
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[FileServer]:
+    """Stands for the other servers that the documentation names."""
+    with file_server.running() as server:
+        server.files = {"/a.jpg": b"a", "/b.png?utm_source=x": b"b", "/picture.jpg": b"c", "/feed": FEED, "/blog": FEED}
+        yield server
+
+
+@pytest.fixture(scope="module")
+def folder(stack: Stack, origin: FileServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the commands name; those of README.md have been run in it."""
+    made = tmp_path_factory.mktemp("documented")
+    (made / "roads.geojson").write_text(json.dumps(ROADS))
+    (made / "speeds.csv").write_text(code_block(API, "", "a-12,31.5,50,2024"))
+    (made / "urls.txt").write_text(f"{origin.url}/a.jpg\n")
+    opml = f'<opml version="2.0"><body><outline type="rss" xmlUrl="{origin.url}/feed"/></body></opml>'
+    (made / "subscriptions.opml").write_text(opml)
+    return made
+
+
+@pytest.fixture(scope="module")
+def roads(stack: Stack, folder: Path) -> str:
+    """README.md's commands for an own layer; returns the last of them, for a tile."""
+    *commands, tile = code_block(README, "", "load_layer roads").splitlines()
+    for command in commands:
+        manage(stack, folder, command)
+    return tile
+
+
+@pytest.fixture(scope="module")
+def token(stack: Stack, roads: str) -> str:
+    return stack.manage("create_token", "all", "--layers", "roads", "--mirror", "--take-down", "--feeds").strip()
+
+
+def manage(stack: Stack, folder: Path, command: str) -> str:
+    """Runs a command of the documentation; names of files are those of the folder."""
+    words = shlex.split(command.removeprefix(MANAGE))
+    return stack.manage(*(str(folder / word) if (folder / word).is_file() else word for word in words))
+
+
+def run(stack: Stack, folder: Path, block: str, **variables: str) -> list[str]:
+    """Runs commands of the shell, each of which must succeed at this site; returns their answers' lines."""
+    block = block.replace(SITE, stack.base_url).replace("curl ", "curl --fail-with-body -sS ")
+    done = subprocess.run(
+        ["bash", "-ec", f"set -o pipefail\n{block}"],
+        cwd=folder,
+        env={**stack.environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+    return done.stdout.splitlines()
+
+
+def test_an_own_layer_is_loaded_and_shown(stack: Stack, folder: Path, roads: str) -> None:
+    run(stack, folder, roads)
+    assert size_of(folder / "tile.png") == (256, 256)
+
+
+def test_urls_are_ingested_and_signed(stack: Stack, folder: Path, origin: FileServer) -> None:
+    ingest, sign = code_block(README, "", "ingest urls.txt").splitlines()
+    assert "1 URLs: 1 stored" in manage(stack, folder, ingest)
+    signed = manage(stack, folder, sign.replace("https://example.org", origin.url)).strip()
+    assert requests.get(signed, timeout=SECONDS).content == b"c"
+
+
+def test_a_list_of_feeds_is_imported_and_read(stack: Stack, folder: Path) -> None:
+    add, read = code_block(README, "", "import_opml").splitlines()
+    manage(stack, folder, add)
+    assert "<feed" in "\n".join(run(stack, folder, read))
+
+
+def test_a_static_map_is_drawn(stack: Stack, folder: Path) -> None:
+    stack.change_layers("demo")
+    run(stack, folder, code_block(OWN, "", "/staticmap?"))
+    assert size_of(folder / "map.png") == (640, 480)
+
+
+def test_speeds_are_sent_from_a_shell(stack: Stack, folder: Path, token: str) -> None:
+    answers = run(stack, folder, code_block(API, "", "--data-binary @speeds.csv"), TOKEN=token)
+    plain, packed = decode(answers)
+    assert (plain["rows"], packed["rows"], packed["changed"]) == (2, 2, 0)
+
+
+def test_speeds_are_sent_from_python_and_as_json_lines(stack: Stack, token: str) -> None:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(code_block(API, "python", "import requests").replace(SITE, stack.base_url), {"token": token})
+    assert printed.getvalue().endswith("segments changed\n")
+    answer = requests.post(
+        f"{stack.base_url}/api/layers/roads/speeds",
+        code_block(API, "", '"segment_id": "a-13"'),
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"},
+        timeout=SECONDS,
+    )
+    assert answer.json()["rows"] == 2
+
+
+def test_tiles_are_made_stale(stack: Stack, folder: Path, token: str) -> None:
+    answers = decode(run(stack, folder, code_block(API, "", "layers/roads/expire"), TOKEN=token))
+    assert [answer["layer"] for answer in answers] == ["roads", "roads"]
+
+
+def test_urls_are_reported(stack: Stack, folder: Path, token: str, origin: FileServer) -> None:
+    block = code_block(API, "", "/api/resources -d")
+    for named in ("https://images.example.org", "https://example.org"):
+        block = block.replace(named, origin.url)
+    [answer] = decode(run(stack, folder, block, TOKEN=token))
+    shown = json.loads(code_block(API, "json", '"is_new"'))
+    assert answer.keys() == shown.keys()
+    assert [url["status"] for url in answer["urls"]][2] == "refused"
+
+
+def test_a_feed_is_added_changed_and_looked_at(stack: Stack, folder: Path, token: str, origin: FileServer) -> None:
+    add, change, look = code_block(API, "", "/api/feeds \\").replace("\\\n", "").splitlines()
+    [added] = decode(run(stack, folder, add.replace("https://blog.example.org/", f"{origin.url}/blog"), TOKEN=token))
+    changed, health = decode(
+        run(stack, folder, "\n".join([change, look]).replace("blog-example-org", added["slug"]), TOKEN=token)
+    )
+    assert (changed["title"], health["slug"]) == ("A blog", added["slug"])
+
+
+@pytest.mark.parametrize("command", code_block(API, "", "create_token sensors").splitlines())
+@pytest.mark.usefixtures("roads")
+def test_tokens_are_issued(stack: Stack, folder: Path, command: str) -> None:
+    command = command.replace("roads trams", "roads").replace("ann", "admin")
+    assert manage(stack, folder, command).strip().startswith("tarry_")
+
+
+def size_of(picture: Path) -> tuple[int, int]:
+    with Image.open(picture) as image:
+        return image.size
+
+
+def decode(lines: list[str]) -> list[dict[str, Any]]:
+    """The JSON answers of several calls, with or without a line's end between them."""
+    text, decoder, found = "".join(lines).strip(), json.JSONDecoder(), []
+    while text:
+        answer, end = decoder.raw_decode(text)
+        found.append(answer)
+        text = text[end:].lstrip()
+    return found

@@ -1,0 +1,103 @@
+"""Floods of each family of keys that strangers drive, on a `state` of a few megabytes: work goes on."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache, partial
+
+import pytest
+from pytest_django import Settings
+
+from feeds import followers
+from project import login
+from resources import database
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.politeness import Politeness
+from retry import claim_state, claims, stores
+from retry.errors import PreparationError
+from retry.stores import Steps
+from retry.work import Work
+from tests.conftest import RedisServers
+from tests.support import claim_calls, feed_rows, frontier
+
+pytestmark = pytest.mark.django_db
+
+ROOM_BYTES = 1024 * 1024
+"""Less than half of what each flood takes without a bound."""
+WORK = Work("paint:a:1", "paint:a", "paint.now", "paint.refresh", "tests.paint", ("a", 1))
+
+
+@pytest.fixture
+def small_state(redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server with a little room above what it needs for scripts, and bounds in proportion."""
+    settings.STATE_MAX_BYTES, settings.RETRY_DONE_SECONDS = ROOM_BYTES, 0.01
+    monkeypatch.setattr(claims, "MAX_FAILURES", 500)
+    monkeypatch.setattr(stores, "MAX_WINDOW_MEMBERS", 500)
+    small = replace(Politeness(), most_domains=500, most_evidence=5, most_slow=500)
+    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: small))  # its cache is cleared as settings change
+    do_some_work()
+    state = redis_servers.state.client
+    state.config_set("maxmemory", state.info("memory")["used_memory"] + ROOM_BYTES)
+    yield
+    state.config_set("maxmemory", 0)
+
+
+def do_some_work() -> None:
+    """A piece of work in each kind of lane, from its claim to its end, and one of the frontier's jobs."""
+    for refresh in (False, True):
+        token = claim_calls.begun(WORK, refresh=refresh).token
+        assert claim_calls.start(WORK, token)
+        assert claim_calls.finish(WORK, token)
+    assert claim_calls.swept() == []
+    frontier.enqueue(frontier.job())
+    frontier.report(frontier.claimed())
+
+
+def run_all(many: Sequence[Steps[object]]) -> None:
+    for some in database.split_portions(many, 200):
+        stores.run_together(some)
+
+
+def fail_work(number: int) -> Steps[object]:
+    work = replace(WORK, key=f"paint:flood:{number}")
+    begun = claim_state.read_claim_state((yield claims.begin_call(work, refresh=False)))
+    assert isinstance(begun, claim_state.ClaimBegun)
+    yield claims.start_call(work.key, begun.token, "copy")
+    error = PreparationError("No.", retry_seconds=86_400)
+    return (yield claims.finish_failed_call(work.key, begun.token, error, luck=0.5))
+
+
+def be_refused_after_a_redirect(number: int) -> Steps[None]:
+    url = f"https://{number}.example/"
+    yield from queue.take_turn(url, "", 10)
+    yield from queue.report_refused_turn(url, "", 0.1, 86_400)
+
+
+def be_many_readers(number: int) -> None:
+    for day in range(14):
+        for feed in range(number):
+            readers = {f"land-{feed} {reader:06}" for reader in range(2000)}
+            followers.note_readers(readers, feed_rows.NOW + timedelta(days=day))
+
+
+def sign_in_as_anybody(number: int) -> None:
+    for each in range(number):
+        login.seconds_to_wait(login.SignInAttempt(f"network {each}", f"account {each}"), 0)
+
+
+FLOODS: dict[str, Callable[[], None]] = {
+    "failures": lambda: run_all([fail_work(number) for number in range(6_000)]),
+    "hosts": lambda: run_all([be_refused_after_a_redirect(number) for number in range(4_000)]),
+    "readers": partial(be_many_readers, 15),
+    "sign-ins": partial(sign_in_as_anybody, 10_000),
+}
+
+
+@pytest.mark.usefixtures("small_state")
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_flood_from_outside_leaves_room_for_work(flood: str, settings: Settings) -> None:
+    settings.ADMIN_SIGN_INS = settings.ADMIN_SIGN_INS_PER_ACCOUNT = 1_000_000
+    for number in range(15):
+        feed_rows.feed(f"land-{number}")
+    FLOODS[flood]()
+    do_some_work()

@@ -1,0 +1,118 @@
+"""The order of a lane by rounds, and shares of its room."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from retry import claim_state, claims, stores
+from retry.claim_state import ClaimBegun, LaneFull
+from retry.work import Work
+from tests.conftest import RedisServers
+from tests.support.claim_calls import finish, make_due, queued, swept
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+NAMED = Work("paint:named", "paint", "paint.now", "paint.refresh", "t", ("a", 1))
+
+
+def ask(key: str, client: str, **given: Any) -> claim_state.ClaimState:
+    work = replace(NAMED, key=key, lane=given.pop("lane", NAMED.lane))
+    call = claims.begin_call(work, refresh=False, client=client, **given)
+    return claim_state.read_claim_state(stores.execute_call(call))
+
+
+def ask_many(client: str, number: int, **given: Any) -> list[claim_state.ClaimState]:
+    return [ask(f"{client}:{place}", client, **given) for place in range(number)]
+
+
+def start_next(message: str = "any", nonce: str = "") -> claims.StartedWork:
+    """Handles one message of the lane."""
+    call = claims.start_next_call("paint.now", message, nonce or f"nonce {message} {len(order)}")
+    found = claims.read_started(stores.execute_call(call))
+    order.append(found.work_key)
+    return found
+
+
+order: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _forget_order() -> None:
+    order.clear()
+
+
+def test_each_round_has_one_work_of_each_client() -> None:
+    ask_many("flood", 6)
+    ask_many("a", 2)
+    start_next()
+    ask_many("b", 2)
+    for _ in range(9):
+        start_next()
+    assert order == ["flood:0", "a:0", "b:0", "flood:1", "a:1", "b:1", "flood:2", "flood:3", "flood:4", "flood:5"]
+
+
+def test_work_of_one_client_and_of_the_site_itself_is_first_in_first_out() -> None:
+    ask_many("", 3)
+    ask_many("a", 3)
+    for _ in range(6):
+        start_next()
+    assert order == [":0", ":1", ":2", "a:0", "a:1", "a:2"]
+
+
+def test_popular_content_comes_first_in_rounds_of_its_own() -> None:
+    ask_many("one-off", 2)
+    ask_many("a", 2, is_popular=True)
+    ask("b:0", "b", is_popular=True)
+    for _ in range(5):
+        start_next()
+    assert order == ["a:0", "b:0", "a:1", "one-off:0", "one-off:1"]
+
+
+def test_a_message_stands_for_any_work_of_its_lane_and_tells_its_task() -> None:
+    [begun] = ask_many("a", 1)
+    assert isinstance(begun, ClaimBegun)
+    found = start_next("paint:gone")
+    assert (found.outcome, found.work_key, found.token) == (claims.STARTED, "a:0", begun.token)
+    assert json.loads(found.spec) == {"task": "t", "arguments": ["a", 1]}
+
+
+def test_a_start_whose_reply_was_lost_starts_no_second_work(servers: RedisServers) -> None:
+    ask_many("a", 2)
+    assert start_next(nonce="once") == start_next(nonce="once")
+    assert queued(servers, "paint.now") == {"a:1"}
+
+
+def test_a_client_leaves_a_share_of_the_room_to_others(settings: Settings) -> None:
+    settings.RETRY_LANES = {"paint.now": {"limit": 100, "workers": 1}}
+    taken = sum(isinstance(state, ClaimBegun) for state in ask_many("flood", 120))
+    assert taken == 80
+    assert all(isinstance(state, ClaimBegun) for state in ask_many("a", 10))
+    assert isinstance(ask("flood:again", "flood"), LaneFull)
+    for _ in range(20):
+        start_next()
+    assert isinstance(ask("flood:again", "flood"), ClaimBegun)
+
+
+def test_work_of_a_lost_worker_keeps_its_place(servers: RedisServers) -> None:
+    ask_many("a", 3)
+    started = start_next()
+    work = replace(NAMED, key=started.work_key)
+    make_due(servers, work)
+    assert [row[1].decode() for row in swept() if row[0] == b"again"][:1] == [work.key]
+    start_next()
+    assert order == ["a:0", "a:0"]
+
+
+def test_an_empty_lane_keeps_nothing_of_its_clients(servers: RedisServers) -> None:
+    for begun in ask_many("a", 3):
+        assert isinstance(begun, ClaimBegun)
+        found = start_next()
+        finish(replace(NAMED, key=found.work_key), found.token)
+    ask("b:0", "b")
+    kept = servers.state.client
+    assert kept.zrange("retry:rounds:paint.now", 0, -1) == [b"b"]
+    assert kept.hgetall("retry:shares:paint.now") == {b"b": b"1"}
+    assert not kept.hgetall("retry:round")
