@@ -43,16 +43,17 @@ window.looks = 0;
 window.fetch = async (address, options) => {
   const response = await send(address, options);
   if (!String(address).endsWith("/changes.json")) return response;
-  const isFirst = ++window.looks === 1;
-  const isOlder = window.looks <= 2 || !answered;
+  const look = ++window.looks;
+  const isOlder = look <= 2 || !answered;
   const body = await response.json();
   if (isOlder) delete body.layers.countries;
-  if (isFirst) await new Promise((resolve) => setTimeout(resolve, 2500));
+  if (look === 1) await new Promise((resolve) => setTimeout(resolve, 2500));
   answered = true;
-  return Response.json(body, { headers: isOlder && !isFirst ? { "Server-Timing": "front;desc=UPDATING" } : {} });
+  const copy = look === 2 ? "STALE" : "HIT";
+  return Response.json(body, { headers: { "Server-Timing": `front;desc=${copy}` } });
 };
 """
-"""The front's first answers are a copy without a layer: the first comes late, the next while the copy is renewed."""
+"""The front's first answers are a copy without a layer. The first comes late; the second lets the front renew it."""
 
 
 def told(site: str, *gone: str) -> dict[str, Any]:
