@@ -22,8 +22,11 @@ end
 local function whole(x) return string.format('%.0f', x) end
 local function mean(name) return tonumber(redis.call('GET', 'retry:duration:' .. name) or default_ms) end
 local function expected_wait(ahead) return ahead * mean(lane) / workers + mean(kind) end
+-- Messages of a lane are alike: one that is lost leaves the last work there without one. A lane with messages is a
+-- Celery queue, where the sweeper can tell so at once.
 local function sweep_after(wait)
-  redis.call('ZADD', claims, now + math.min(60000, math.max(5000, 2 * wait)), work)
+  local is_soon = redis.call('LLEN', lane) > 0
+  redis.call('ZADD', claims, now + (is_soon and 5000 or math.min(60000, math.max(5000, 2 * wait))), work)
 end
 
 local function is_slower(other)

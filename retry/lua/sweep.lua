@@ -1,6 +1,6 @@
 -- Returns the due claims. First lapsed leases: at the first lapse the work gets a new token and is queued
 -- again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long: it
--- is to be published again, unless its lane holds a message for every piece of work.
+-- is to be published again, as far as its lane holds too few messages.
 -- needs: lane_rounds
 -- KEYS: claims leases token swept setbacks   ARGV: most lapse_ms   -> list of {what, work, token, lane, spec}
 local claims, leases, counter, swept, setbacks = unpack(KEYS)
@@ -41,16 +41,20 @@ for _, work in ipairs(due(leases)) do
   end
 end
 
+-- A lane is a Celery queue, a list of the same name. (Elsewhere than here it counts as empty.)
+local lacking = {}
+local function lacks_message(lane)
+  lacking[lane] = (lacking[lane] or redis.call('ZCARD', 'retry:queued:' .. lane) - redis.call('LLEN', lane)) - 1
+  return lacking[lane] >= 0
+end
+
 for _, work in ipairs(due(claims)) do
   local claim = held(work, 'since')
   if not claim[1] then
     redis.call('ZREM', claims, work)
   else
     redis.call('ZADD', claims, now + math.min(60000, math.max(5000, 2 * (now - tonumber(claim[4])))), work)
-    -- A lane is a Celery queue, a list of the same name. (Elsewhere than here it counts as empty.)
-    if redis.call('LLEN', claim[2]) < redis.call('ZCARD', 'retry:queued:' .. claim[2]) then
-      report('again', work, claim, claim[1])
-    end
+    if lacks_message(claim[2]) then report('again', work, claim, claim[1]) end
   end
 end
 -- The start of the unbroken series of passes.

@@ -10,7 +10,7 @@ from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRe
 
 from ..support import clock
 from .origin import Origin, Peer, answer, head, raw, redirect, steps
-from .visits import LIMITS, UNREACHED, USER_AGENT, failure, timed, visit
+from .visits import GRACE_SECONDS, LIMITS, UNREACHED, USER_AGENT, failure, timed, visit
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +112,7 @@ async def test_a_server_that_does_not_accept_has_no_connection_in_time(
     origin: Origin, client: FetchClient, full_port: int
 ) -> None:
     fetched = client.fetch(FetchRequest(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
-    assert failure(await clock.within(0.9, fetched)) is Failure.TRANSIENT
+    assert failure(await clock.within(UNREACHED.connect_seconds + GRACE_SECONDS, fetched)) is Failure.TRANSIENT
 
 
 async def test_a_connection_is_used_again(origin: Origin, client: FetchClient) -> None:

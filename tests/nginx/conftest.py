@@ -25,7 +25,7 @@ from project.nginx_config import FrontConfig
 from project.paths import DataDirectory, RuntimeDirectory
 from project.preflight import FileLimits
 
-from ..support.stack import free_port
+from ..support.stack import START_SECONDS, free_port
 from .origin import Origin
 
 
@@ -112,9 +112,10 @@ class RunningFront:
 
     def _wait_until_it_listens(self) -> None:
         # nginx writes its process id when it listens at all of its addresses.
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + START_SECONDS
         while self._written_pid() != self._process.pid:
             if time.monotonic() > deadline or self._process.poll() is not None:
+                self.stop()
                 raise RuntimeError(f"nginx did not start: {self.log.read_text()}")
             time.sleep(0.01)
 

@@ -163,6 +163,19 @@ def test_lost_work_is_published_from_what_its_claim_holds(work: Work, servers: R
     assert published_calls(servers) == [repr([work.key, token, "a", 1])]
 
 
+def test_a_lost_message_is_found_soon_and_replaced_once(work: Work, servers: RedisServers) -> None:
+    works, state = [replace(work, key=f"work {number}") for number in range(20)], servers.state.client
+    for number, each in enumerate(works):
+        begin(each)
+        if number != 3:
+            state.lpush("paint.now", "message")
+    last_due = max(due for _, due in state.zrange("retry:claims", 0, -1, withscores=True))
+    assert last_due - claim_calls.now_ms(servers) <= 5000  # however long the last one is to wait
+    for each in works:
+        make_due(servers, each)
+    assert [sweep_claims(), sweep_claims()] == [1, 0]
+
+
 def test_work_that_loses_its_worker_twice_becomes_a_failure(work: Work, servers: RedisServers) -> None:
     running(work)
     make_due(servers, work)
