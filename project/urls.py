@@ -1,10 +1,28 @@
-"""All URLs of the site."""
+"""All URLs of the site, and those that search engines leave out."""
 
 from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from . import crawlers, health, login
+from retry import responses
+
+from . import health, login
+
+# The waiting instance is not left out: search engines would follow no redirect there, and never see cold pages.
+LEFT_OUT = ("/admin/", "/api/", "/feeds/*?q=", "/feeds/*&q=", "/metrics", "/healthz")
+ROBOTS_SECONDS = 3600
+
+_ROBOTS_TEXT = "".join(["User-agent: *\n", *(f"Disallow: {address}\n" for address in LEFT_OUT)]).encode()
+
+
+@responses.read_only
+def show_robots(request: HttpRequest) -> HttpResponse:
+    """`/robots.txt`: searches are without number, and the API is for programs."""
+    return responses.constant_response(
+        request, _ROBOTS_TEXT, "text/plain; charset=utf-8", shared_seconds=ROBOTS_SECONDS, client_seconds=ROBOTS_SECONDS
+    )
+
 
 handler404 = "project.middleware.answer_unknown_address"
 handler500 = "project.middleware.answer_failure"
@@ -17,7 +35,7 @@ urlpatterns = [
     path("", include("resources.api.urls")),
     path("healthz", health.healthz),
     path("metrics", health.show_metrics),
-    path("robots.txt", crawlers.show_robots),
+    path("robots.txt", show_robots),
     path("", include("feeds.urls")),
     path("", include("resources.urls")),
 ]

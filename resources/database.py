@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -20,6 +21,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from retry import responses
+
+MAX_CLOCK_LEAD = timedelta(minutes=1)
+"""The greatest lead of a recorded moment over now. A greater one means that the clock was set back since."""
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")

@@ -29,7 +29,7 @@ from .mirror.url_rules import current_rules
 from .prewarm import automatic_run, run_records
 from .prewarm.automatic_run import RunLimits
 from .staticmap import StaticMap, render_static_map
-from .tiles import own_servers, work
+from .tiles import publication, work
 from .tiles.errors import LayerError
 from .tiles.tile_address import Metatile
 from .tiles.work import paint_metatile as paint
@@ -73,7 +73,7 @@ def apply_fetch_limits() -> None:
     Waits for the next pass while Redis is away.
     """
     with _log_outage("limits of domains could not be compared", StoreUnavailable):
-        own_servers.apply_own_servers()
+        publication.apply_own_servers()
         if changed := host_settings.restore_limits(datetime.now(UTC)):
             _log.warning("limits of domains were set again", extra={"domains": changed})
 

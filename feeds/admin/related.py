@@ -1,6 +1,11 @@
-"""The admin of categories, follows, scans, hubs and subscriptions."""
+"""The admin of categories, follows, scans, hubs and subscriptions.
 
+The page of a scan has a chart of its fetches in their slots, beside the lower bound.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from heapq import nlargest
 from typing import Any, cast
 
 from django.contrib import admin
@@ -10,14 +15,24 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from resources import humanize
+from resources import charts, humanize
 from resources.changelists import UncountedAdmin
+from resources.charts import MAX_SLOT_BARS, Chart, SlotRun
+from resources.fetch.models import FetchTiming
+from resources.fetch.timings import digest_url
 
 from .. import categories, feed_rows, followers, health
 from ..models import ALL_SLUG, Category, Feed, Follow, Hub, Scan, Subscription
 from ..push.leases import SubscriptionStatus
-from . import scan_page
+from .feed_page import outcome_kind
 from .forms import CategoryForm
+
+_MAX_SCAN_FETCHES = 20_000
+"""Fetches of one scan that count: a scan has at most a quarter as many feeds, and few are fetched again."""
+_HOSTS_PER_QUERY = 500
+
+_FetchRow = tuple[str, str, datetime, float, str]
+"""The digest of the address, the host, the start, the seconds, the outcome."""
 
 
 @admin.register(Category)
@@ -161,8 +176,42 @@ class ScanAdmin(UnchangeableAdmin):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
         scan: Scan = options["obj"]
-        context |= {"chart": scan_page.load_scan_chart(scan), "least": _spell_seconds(scan_page.least_seconds(scan))}
+        context |= {"chart": _load_scan_chart(scan), "least": _spell_seconds(_least_seconds(scan))}
         return super().render_change_form(request, context, *args, **options)
+
+
+def _load_scan_chart(scan: Scan) -> Chart[SlotRun]:
+    """Loads the fetches of a scan, also of one that still runs, and draws them. Raises DatabaseError."""
+    rows = FetchTiming.objects.filter(scan=scan.pk).order_by("started_at")
+    found = list(rows.values_list("url_digest", "host", "started_at", "seconds", "outcome")[:_MAX_SCAN_FETCHES])
+    names = _feed_names(nlargest(MAX_SLOT_BARS, found, key=lambda row: row[3]))
+    runs = [_scan_run(row, scan.started_at, names) for row in found]
+    return charts.draw_slot_chart("fetch", runs, scan.started_at, _least_seconds(scan), "fetches")
+
+
+def _least_seconds(scan: Scan) -> float:
+    """The lower bound by the real durations; while a scan runs, that by the expected ones."""
+    return scan.expected_seconds if scan.bound_seconds is None else scan.bound_seconds
+
+
+def _scan_run(row: _FetchRow, since: datetime, names: Mapping[str, str]) -> SlotRun:
+    """The run of a fetch. The clock of its fetcher's machine may be behind."""
+    digest, host, at, seconds, outcome = row
+    return SlotRun(names.get(digest, host), max(0.0, (at - since).total_seconds()), seconds, outcome_kind(outcome))
+
+
+def _feed_names(rows: Sequence[_FetchRow]) -> Mapping[str, str]:
+    """The titles of feeds by the digests of their addresses. Feeds that have moved or are gone are left out."""
+    wanted, hosts = {row[0] for row in rows}, sorted({row[1] for row in rows})
+    ids: dict[int, str] = {}
+    for place in range(0, len(hosts), _HOSTS_PER_QUERY):
+        there = Feed.objects.filter(host__in=hosts[place : place + _HOSTS_PER_QUERY]).values_list("pk", "url")
+        ids |= {pk: digest for pk, url in there if (digest := digest_url(url)) in wanted}
+    return {ids[feed.pk]: feed.shown_title for feed in _load_titles(ids)}
+
+
+def _load_titles(ids: Collection[int]) -> list[Feed]:
+    return list(Feed.objects.filter(pk__in=ids).only("title", "own_title", "url", "host"))
 
 
 def _spell_seconds(seconds: float) -> str:

@@ -27,7 +27,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest
 from redis.exceptions import RedisError
 
-from resources.clock import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http.messages import Body
 from retry import stores
 

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q
 from redis.lock import Lock
 
 from resources import locks
-from resources.clock import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch import dispatch
 from resources.fetch.frontier import explain, queue
 from retry import stores

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Case, F, When
 
-from resources.clock import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http.messages import Body, Fetched, FetchFailed, NotModified, OutcomeTiming
 from resources.sandbox import ChildAllowance
 from retry import metrics

@@ -11,8 +11,8 @@ from ..tiles import publication, styles
 from ..tiles.data import compiler
 from ..tiles.errors import UnknownLayerError
 from ..tiles.models import Layer
-from . import demo_speeds
-from .demo_layers import DATA_FOLDER, DEMO_LAYERS, JAMS_SLUG, DemoLayer
+from . import demo_layers
+from .demo_layers import DATA_FOLDER, DEMO_LAYERS, JAMS_SLUG, DemoLayer, DemoSegment
 
 FIRST_OFFERED_SLUGS = ("countries", "jams", "land", "london")
 
@@ -51,9 +51,9 @@ def read_offered(memory: Path) -> set[str]:
     return set(memory.read_text().split()) or set(FIRST_OFFERED_SLUGS)
 
 
-def store_demo_speeds(segments: Sequence[demo_speeds.DemoSegment]) -> None:
+def store_demo_speeds(segments: Sequence[DemoSegment]) -> None:
     """Stores the speeds of this moment; the layer's tiles become stale."""
-    publication.store_speeds(JAMS_SLUG, demo_speeds.speeds_with_free_flow(time.time(), segments))
+    publication.store_speeds(JAMS_SLUG, demo_layers.speeds_with_free_flow(time.time(), segments))
 
 
 def vary_speeds() -> None:
@@ -69,14 +69,14 @@ def load_demo_layer(layer: DemoLayer) -> Layer:
     return publication.store_layer(layer.slug, compiled, layer.fields)
 
 
-def read_segments() -> Sequence[demo_speeds.DemoSegment]:
+def read_segments() -> Sequence[DemoSegment]:
     """Returns the Underground's segments, each placed at its middle point."""
     features = json.loads((DATA_FOLDER / "tube.geojson").read_text())["features"]
     return [parse_segment(feature) for feature in features]
 
 
-def parse_segment(feature: dict[str, Any]) -> demo_speeds.DemoSegment:
+def parse_segment(feature: dict[str, Any]) -> DemoSegment:
     line = feature["geometry"]["coordinates"]
     longitude, latitude = line[len(line) // 2]
     properties = feature["properties"]
-    return demo_speeds.DemoSegment(feature["id"], properties["line"], longitude, latitude, properties["free_flow"])
+    return DemoSegment(feature["id"], properties["line"], longitude, latitude, properties["free_flow"])

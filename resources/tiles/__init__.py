@@ -2,7 +2,7 @@
 
 Public: `layers`, `tile_address`, `grid`, `work`, `publication`, `models`, `errors`, `conf`; for the ways in (admin,
 forms, API, commands, URLs, tasks) also `compile_process`, `demand`, `layer_files`, `layer_state`, `metatiles`,
-`own_servers`, `pages`, `speed_updates`, `staleness`, `styles`, `views`.
+`pages`, `speed_updates`, `staleness`, `styles`, `views`.
 
 Each package has a list of its own. A module marked as pure imports neither Django, Celery, Redis nor the network; the
 time is an argument.

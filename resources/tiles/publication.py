@@ -4,21 +4,29 @@ On any failure the old data stays in service. Files that no layer names are dele
 
 Before that it finds the tiles that the change touches, in this process or in a child process; they become stale
 only if the layer is still in the state for which they were found, else all tiles do.
+
+An own server is one of upstream tiles of which a layer says that it is the operator's own: the layer's requests in
+flight replace the learnt rate there, below the limits that an admin sets for the domain.
 """
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 from zipfile import BadZipFile
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import QuerySet
 
-from . import compile_process, conf, layer_files, own_servers, work
+from resources.fetch import host_settings
+from retry.errors import StoreUnavailable
+
+from . import compile_process, conf, layer_files, work
 from .compile_process import CompileAllowance
 from .data import arrays, compiler, speeds
 from .data.compiler import CompiledLayer, CompiledSpeeds
@@ -31,6 +39,7 @@ from .grid import Bounds
 from .metatiles import MetatileSizing
 from .models import Layer, whole_world
 from .staleness import TouchedTiles
+from .upstream.templates import parse_template
 
 
 def compile_allowance() -> CompileAllowance:
@@ -224,7 +233,7 @@ def publish_layer(
         else:
             layer.save_touched(touched, current, written)
         transaction.on_commit(partial(layer_files.delete_unused_files, replaced), robust=True)
-        transaction.on_commit(own_servers.apply_soon, robust=True)
+        transaction.on_commit(apply_own_servers_soon, robust=True)
         if current:  # of a new layer nothing is popular
             transaction.on_commit(partial(work.refresh_soon, layer.slug, layer.version), robust=True)
     return layer
@@ -274,7 +283,7 @@ def delete_layers(layers: Iterable[Layer]) -> None:
             layer.delete()
         names = {name for layer in gone for name in (layer.geometry_name, layer.speeds_name)}
         transaction.on_commit(partial(layer_files.delete_unused_files, names))
-        transaction.on_commit(own_servers.apply_soon, robust=True)
+        transaction.on_commit(apply_own_servers_soon, robust=True)
 
 
 def find_layer(slug: str) -> Layer:
@@ -310,3 +319,32 @@ def store_upstream_layer(slug: str, template: str, fields: Mapping[str, Any]) ->
             layer.most_fresh_seconds = max(layer.most_fresh_seconds, layer.fresh_seconds)
         layer.full_clean()
         return publish_layer(layer, NO_DATA_FIELDS, None)
+
+
+def apply_own_servers() -> None:
+    """Puts what layers say into force, and withdraws what none says any more. Raises StoreUnavailable."""
+    host_settings.set_own_servers(find_own_servers)
+
+
+def apply_own_servers_soon() -> None:
+    """Does the same; if a store is away, the periodic task makes up for it."""
+    try:
+        apply_own_servers()
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.info("the limits of own servers wait", extra={"error": str(error)})
+
+
+def find_own_servers() -> Mapping[str, int]:
+    """Returns the most requests in flight by the domain of each own server: of several layers, the least counts.
+
+    The subdomains of an address share its number: they are names of one server.
+    """
+    found: dict[str, int] = {}
+    for text, in_flight in Layer.objects.with_own_server().values_list("upstream", "upstream_in_flight"):
+        assert in_flight is not None
+        with suppress(LayerError):  # a layer that is left out everywhere
+            scopes = parse_template(text).scopes
+            for scope in scopes:
+                each = max(1, in_flight // len(scopes))
+                found[scope] = min(each, found.get(scope, each))
+    return found

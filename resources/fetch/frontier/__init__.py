@@ -4,5 +4,5 @@ Public: `queue` (count_fetchers, read_domain_records, configured_politeness, con
 JobEnqueued, JobJoined, JobPriority, ALIKE, FILL, PATIENCE), `explain` (parse_domain); within `resources.fetch` also
 `politeness`.
 
-The settings name `place` for the lanes of fetched work.
+The settings name `queue.count_jobs_before` for the lanes of fetched work.
 """

@@ -208,6 +208,16 @@ def withdraw_waiter(key: str, waiter_id: str = "") -> Steps[str]:
     return reply.decode()
 
 
+def count_jobs_before(work_key: str) -> Steps[int | None]:
+    """Returns the number of jobs that its domain gets before that of the work, for people who wait.
+
+    None if it is being requested, waits for a later try, or has no job. The lane (RETRY_LANES) names this function.
+    """
+    before = yield ScriptCall("state", "fetch.line", (), [work_key])
+    assert isinstance(before, int)
+    return None if before < 0 else before
+
+
 def take_turn(url: str, egress: str, most_wait_seconds: float) -> Steps[TurnGranted | TurnTooFar]:
     """Takes a turn at the URL's domain, by that egress. Raises ValueError for a URL without host."""
     reply = cast(list[bytes], (yield call_script("turn", *_scope_arguments(url, egress), most_wait_seconds * 1000)))

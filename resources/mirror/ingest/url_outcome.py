@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from django.db import connection
 
 from resources import database
-from resources.clock import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http.messages import Failure
 
 from .. import hosts

@@ -17,7 +17,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from resources import database
-from resources.clock import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure
 from retry import stores

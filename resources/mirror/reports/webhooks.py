@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db.models import F
 from standardwebhooks import Webhook
 
-from resources.clock import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch import conf, dispatch
 from resources.fetch.dispatch import EnqueueOutcome, QueuedWork, UrlRefused, WorkEnqueued
 from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, Hop, NotModified

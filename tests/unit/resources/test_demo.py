@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from resources import tasks
-from resources.demo import demo_layers, demo_speeds, load
+from resources.demo import demo_layers, load
 from resources.tiles import layer_files, publication
 from resources.tiles.data import arrays, compiler
 from resources.tiles.models import Layer
@@ -28,13 +28,13 @@ def _quickly_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_speeds_stay_between_standing_and_free_flow() -> None:
     segments = load.read_segments()
     for seconds in range(0, 3600, 240):
-        found = demo_speeds.speeds_at(seconds, segments)
+        found = demo_layers.speeds_at(seconds, segments)
         assert all(0 < found[each.key] <= each.free_flow_kmh for each in segments if each.key in found)
 
 
 def test_speeds_change_smoothly() -> None:
     segments = load.read_segments()
-    before, after = demo_speeds.speeds_at(1000, segments), demo_speeds.speeds_at(1005, segments)
+    before, after = demo_layers.speeds_at(1000, segments), demo_layers.speeds_at(1005, segments)
     assert before != after
     assert max(abs(after[key] - before[key]) for key in before) < 6
 
@@ -43,13 +43,13 @@ def test_at_every_time_some_lines_are_free_and_some_are_jammed() -> None:
     segments = load.read_segments()
     flow = {each.key: each.free_flow_kmh for each in segments}
     for seconds in range(0, 7200, 300):
-        shares = [speed / flow[key] for key, speed in demo_speeds.speeds_at(seconds, segments).items()]
+        shares = [speed / flow[key] for key, speed in demo_layers.speeds_at(seconds, segments).items()]
         assert min(shares) < 0.5
         assert max(shares) > 0.8
 
 
 def test_a_line_without_data_has_no_speed() -> None:
-    found = demo_speeds.speeds_at(0, load.read_segments())
+    found = demo_layers.speeds_at(0, load.read_segments())
     missing = {each.line for each in load.read_segments() if each.key not in found}
     assert missing == {"Waterloo & City"}
 
@@ -108,7 +108,7 @@ def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() ->
     layer = Layer.objects.get(slug=demo_layers.JAMS_SLUG)
     assert layer.segments - 20 < layer.speeds_known < layer.segments
     assert "generated" in layer.note
-    values = demo_speeds.speeds_with_free_flow(0, load.read_segments())
+    values = demo_layers.speeds_with_free_flow(0, load.read_segments())
     assert publication.store_speeds(demo_layers.JAMS_SLUG, values).unknown == 0
 
 

@@ -9,6 +9,9 @@ from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
 from django.db import DatabaseError
 
+from resources import tasks
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits
 from resources.tiles import compile_process, layer_files, layers, publication, speed_updates, work
 from resources.tiles.data import compiler, speeds
 from resources.tiles.errors import LayerBusyError, SpeedsError
@@ -16,11 +19,14 @@ from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.render import scene
 from resources.tiles.staleness import LayerPart, TileMarks
+from retry import stores
+from tests.conftest import RedisServers
 from tests.support import geojson
 
-from ..conftest import LINES, Load
+from ..conftest import LINES, OTHER_TEMPLATE, TEMPLATE, Load, LoadUpstream, run
 
 HEADER = b"segment_id,speed_kmh,free_flow_kmh\n"
+HOST, OTHER_HOST = "tiles.example.org", "other.example"
 WEST, SOUTH = (12, 2045, 1363), (12, 2049, 1362)
 
 
@@ -248,3 +254,36 @@ def test_files_are_deleted_when_publishing_fails(
     with pytest.raises(type(failure)):
         load(data=geojson.many_lines(3))
     assert stored() == before
+
+
+def limits_in_force(scope: str = HOST) -> DomainLimits:
+    return stores.run_steps(queue.read_limits_in_force([scope]))[0].limits
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_number_is_in_force_as_soon_as_a_layer_has_it_and_gone_with_the_layer(redis_servers: RedisServers) -> None:
+    run("load_layer", "osm", "--upstream", TEMPLATE, "--in-flight", 64)
+    assert limits_in_force() == DomainLimits(0, 64)
+    run("load_layer", "osm", "--upstream", OTHER_TEMPLATE)
+    assert [limits_in_force(), limits_in_force(OTHER_HOST)] == [DomainLimits(), DomainLimits(0, 64)]
+    publication.delete_layers(Layer.objects.all())
+    assert limits_in_force(OTHER_HOST) == DomainLimits()
+
+
+def test_what_a_change_could_not_reach_is_mended_by_the_periodic_task(
+    redis_servers: RedisServers, upstream: LoadUpstream
+) -> None:
+    upstream(upstream_in_flight=64)  # within the transaction of the test, so that nothing follows it
+    assert limits_in_force() == DomainLimits()
+    tasks.apply_fetch_limits()
+    assert limits_in_force() == DomainLimits(0, 64)
+    Layer.objects.all().delete()
+    tasks.apply_fetch_limits()
+    assert limits_in_force() == DomainLimits()
+
+
+def test_subdomains_share_the_number_and_of_several_layers_the_least_counts(upstream: LoadUpstream) -> None:
+    upstream("a", "https://{s:1234}.example.org/{z}/{x}/{y}.png", upstream_in_flight=30)
+    upstream("b", "https://1.example.org/{z}/{x}/{y}.png", upstream_in_flight=5)
+    upstream("c", OTHER_TEMPLATE)
+    assert publication.find_own_servers() == {f"{name}.example.org": 5 if name == "1" else 7 for name in "1234"}

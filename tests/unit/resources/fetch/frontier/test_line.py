@@ -3,7 +3,7 @@
 import pytest
 
 from resources.fetch.frontier.jobs import FetchJob, JobPriority, Waiter, job_key
-from resources.fetch.frontier.place import count_jobs_before
+from resources.fetch.frontier.queue import count_jobs_before
 from retry import stores
 from retry.work import Work
 from tests.support.claim_calls import begun
