@@ -45,7 +45,7 @@ class Category(models.Model):
     version = models.BigIntegerField(default=0, editable=False, db_index=True)
     least_version = models.BigIntegerField(default=0, editable=False)
     announced_version = models.BigIntegerField(default=0, editable=False)
-    reader_count = models.PositiveIntegerField(default=0, editable=False)
+    reader_count = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     class Meta:
         ordering = ("title",)

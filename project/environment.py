@@ -71,13 +71,22 @@ class Environment:
         return given
 
 
+_PRIVATE_NAMES = (
+    *(".localhost", ".local", ".internal", ".test", ".invalid", ".example", ".localdomain", ".home.arpa", ".onion"),
+    *(".lan", ".home", ".corp", ".intranet", ".private"),
+)
+"""Endings of names that the internet does not resolve: reserved ones (RFC 2606, 6761, 6762, 7686, 8375), and others
+in use in private networks (RFC 6762, appendix G).
+"""
+
+
 def may_be_reached(host: str) -> bool:
     """Tells whether the internet may reach the host. False for this machine, private networks, names without a dot."""
     try:
         return ipaddress.ip_address(host).is_global
     except ValueError:
         name = host.lower().rstrip(".")
-        return "." in name and not name.endswith((".localhost", ".local", ".internal", ".test", ".invalid", ".example"))
+        return "." in name and not name.endswith(_PRIVATE_NAMES)
 
 
 def explain_polling_only(public_url: str) -> str:

@@ -95,7 +95,10 @@ REQUESTS_PER_THREAD = 2
 """Requests for each thread: the one that it answers, and the next."""
 
 _SINCE = re.compile(rb"\r\nX-Front-Since: ([0-9]{1,12}\.[0-9]{3})\r\n")
-_NAVIGATION = re.compile(rb"\r\nsec-fetch-mode:[ \t]*navigate\r\n", re.IGNORECASE)
+_NAVIGATION = re.compile(
+    rb"\r\n(?:sec-fetch-mode:[ \t]*navigate|accept:[ \t]*text/html[ \t]*(?:,[^\r\n]*)?)\r\n", re.IGNORECASE
+)
+"""Only the first range of Accept counts here. Browsers send Sec-Fetch-Mode to https and to this machine alone."""
 _LATE_PROBLEM = (
     b'{"type":"about:blank","title":"Service Unavailable","status":503,'
     b'"detail":"Too much is asked of this site just now. Try again later."}'
@@ -110,6 +113,7 @@ _LATE_HEAD = (
     b"Content-Type: %s\r\n"
     b"Content-Length: %d\r\n"
     b"Cache-Control: no-store\r\n"
+    b"Vary: Accept, Sec-Fetch-Mode\r\n"
     b"Content-Security-Policy: default-src 'none'; base-uri 'none'; frame-ancestors 'none'\r\n"
     b"Retry-After: %d\r\n"
     b"Access-Control-Allow-Origin: *\r\n"

@@ -56,14 +56,18 @@ class RowKind:
         return self.find(now - timedelta(days=min(days, MAX_DAYS)))
 
 
+def _find_old_batches(at: datetime) -> QuerySet[Batch]:
+    """Returns lists without a call ahead. Their items, up to 10,000 of each, go with them."""
+    return Batch.objects.filter(finished_at__lt=at, call_at=None)
+
+
 KINDS = (
     RowKind("domains", "FETCH_TIMINGS_DAYS", host_settings.find_unused_domains),
     RowKind("mirrored hosts", "MIRROR_LEARNT_DAYS", hosts.find_unused_hosts),
     RowKind("proposed rules for URLs", "MIRROR_LEARNT_DAYS", url_rules.find_undecided_rules),
     RowKind("failed URLs", "MIRROR_FAILED_DAYS", wanted_urls.find_old_failures, wanted_urls.remove_failures, 100),
     RowKind("counts of ingest efficiency", "MIRROR_TALLY_DAYS", lambda at: Tally.objects.filter(hour__lt=at)),
-    # A list has up to 10,000 items, which go with it.
-    RowKind("reported lists", "MIRROR_BATCH_DAYS", lambda at: Batch.objects.filter(finished_at__lt=at), most_at_once=1),
+    RowKind("reported lists", "MIRROR_BATCH_DAYS", _find_old_batches, most_at_once=1),
     RowKind("runs of pre-warming", "", run_records.find_old_records),
     RowKind("sessions of the admin", "", lambda at: Session.objects.filter(expire_date__lt=at)),
 )

@@ -203,13 +203,15 @@ _SETS_SOMETHING = (
 def limits_of_row(domain: FetchDomain) -> LimitsInForce:
     """Returns the limits of the row. The row of an egress without limits has those of the domain's own row.
 
-    At an own server no gap is kept. What an admin has set for the domain wins, each limit by itself.
+    At an own server no gap is kept, and bytes have no rate.
+    What an admin has set for the domain wins, each limit by itself.
     """
-    delay_seconds, in_flight = domain.delay_seconds, domain.in_flight
+    delay_seconds, in_flight, most_bytes = domain.delay_seconds, domain.in_flight, domain.bytes_per_second
     if domain.own_in_flight is not None:
         delay_seconds = 0.0 if delay_seconds is None else delay_seconds
         in_flight = domain.own_in_flight if in_flight is None else in_flight
-    limits = DomainLimits(delay_seconds, in_flight, domain.bytes_per_second, domain.paused)
+        most_bytes = 0 if most_bytes is None else most_bytes
+    limits = DomainLimits(delay_seconds, in_flight, most_bytes, domain.paused)
     if limits == NO_LIMITS.limits and strip_egress(domain.scope) != domain.scope:
         above = FetchDomain.objects.filter(scope=strip_egress(domain.scope)).first()
         return LimitsInForce(limits_of_row(above).limits, "") if above else NO_LIMITS

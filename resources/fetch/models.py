@@ -147,12 +147,14 @@ class FetchHeader(models.Model):
     over_http = models.BooleanField(
         "also over http",
         default=False,
+        db_default=False,
         help_text="Without it, a field that may be a secret is sent over https alone. Over http, anybody on the way "
         "could read it.",
     )
     to_any_address = models.BooleanField(
         "also to addresses that others choose",
         default=False,
+        db_default=False,
         help_text="Without it, a field that may be a secret is sent for feeds and layers alone. With it also for "
         "mirrored files, webhooks, and hubs that feeds name: whoever may mirror could read all that it opens.",
     )

@@ -9,6 +9,7 @@ import uuid
 from django.core.validators import MaxLengthValidator
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 MAX_URL_CHARACTERS = 2000
@@ -103,7 +104,7 @@ class Resource(models.Model):
     )
     expires_at = models.DateTimeField("signature expires", null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
-    rounds = models.PositiveSmallIntegerField("failed rounds in a row", default=0)
+    rounds = models.PositiveSmallIntegerField("failed rounds in a row", default=0, db_default=0)
     fetched_at = models.DateTimeField(null=True, blank=True)
     failure = models.CharField(max_length=20, blank=True)
     status = models.PositiveSmallIntegerField(null=True, blank=True)
@@ -160,7 +161,7 @@ class MirroredHost(models.Model):
     asked = models.FloatField("bodies that validators could have spared, of late", default=0)
     spared = models.FloatField("bodies that they spared", default=0)
     heads_refused = models.BooleanField("does not answer HEAD as GET", default=False)
-    learnt_at = models.DateTimeField("last evidence", default=timezone.now, db_index=True)
+    learnt_at = models.DateTimeField("last evidence", default=timezone.now, db_default=Now(), db_index=True)
 
     class Meta:
         ordering = ("host",)

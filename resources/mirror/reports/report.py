@@ -188,7 +188,7 @@ def _check_referer(text: str) -> str:
     if not is_sendable(text) or not text.isascii():
         raise ReportError("The Referer has characters that a header field cannot have.")
     _check_url(text, "Referer", MAX_URL_CHARACTERS)
-    return text
+    return url_syntax.cut_fragment(text)
 
 
 def _check_webhook(text: str) -> str:

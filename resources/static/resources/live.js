@@ -34,13 +34,15 @@ export class Live {
   }
 
   start() {
-    const look = async () => {
-      const isOlder = await this.poll();
-      if (isOlder) setTimeout(() => this.poll(), RENEWAL_SECONDS * 1000);
-      setTimeout(look, POLL_SECONDS * 1000);
-    };
-    document.addEventListener("visibilitychange", () => this.poll());
-    look();
+    setInterval(() => this.look(), POLL_SECONDS * 1000);
+    document.addEventListener("visibilitychange", () => this.look());
+    this.look();
+  }
+
+  /** Reads the changes, and again where the front is renewing its copy. */
+  async look() {
+    const isOlder = await this.poll();
+    if (isOlder) setTimeout(() => this.poll(), RENEWAL_SECONDS * 1000);
   }
 
   /**

@@ -56,9 +56,11 @@ def test_a_request_that_came_long_ago_is_told_to_come_again(pair: Pair) -> None:
     assert (int(fields["Content-Length"]), fields["Content-Type"]) == (len(body), "application/problem+json")
 
 
-def test_a_person_is_told_so_on_a_page(pair: Pair) -> None:
-    status, fields, body = answer(pair, request(LATE, more="Sec-Fetch-Mode: navigate\r\n"))
+@pytest.mark.parametrize("sent", ["Sec-Fetch-Mode: navigate", "Accept: text/html", "accept: text/html,*/*;q=0.8"])
+def test_a_person_is_told_so_on_a_page(pair: Pair, sent: str) -> None:
+    status, fields, body = answer(pair, request(LATE, more=f"{sent}\r\n"))
     assert (status, fields["Content-Type"]) == (REFUSED, "text/html; charset=utf-8")
+    assert fields["Vary"] == "Accept, Sec-Fetch-Mode"
     assert int(fields["Content-Length"]) == len(body)
     assert b'http-equiv="refresh"' in body
 

@@ -11,6 +11,8 @@ from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import models
+from django.db.migrations import AddField
+from django.db.migrations.loader import MigrationLoader
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
@@ -35,6 +37,8 @@ PAGES = [
 
 SAYING = {".py", ".html", ".conf", ".js"}
 """Kinds of files that could say a policy."""
+FIRST_UPGRADED = {"resources": "0013", "feeds": "0014"}
+"""The first migrations that came with the steps of an upgrade in docs/operations.md."""
 ADDRESSES = {"url", "site", "topic", "webhook", "referer", "moved_to", "upstream", "validated_url"}
 OF_NO_MODEL = {"index", "login", "logout", "password_change", "password_change_done", "app_list"}
 
@@ -232,3 +236,17 @@ def test_what_would_act_is_complained_of() -> None:
     answer = HttpResponse(body, headers={"Content-Security-Policy": "default-src 'self' 'unsafe-inline'"})
     assert len(complaints(answer)) == 8
     assert complaints(HttpResponse("<p>x</p>"))[0] == "policy: "
+
+
+@pytest.mark.parametrize("app", FIRST_UPGRADED)
+def test_processes_of_the_version_before_can_write_rows_without_the_new_columns(app: str) -> None:
+    later = [
+        migration
+        for (label, name), migration in MigrationLoader(None).disk_migrations.items()
+        if label == app and name >= FIRST_UPGRADED[app]
+    ]
+    added = [each for migration in later for each in migration.operations if isinstance(each, AddField)]
+    assert added
+    for each in added:
+        field = apps.get_model(app, each.model_name)._meta.get_field(each.name)
+        assert field.null or field.many_to_many or field.has_db_default(), f"{each.model_name}.{each.name}"

@@ -107,6 +107,7 @@ FOLLOWING = {
         {"PUBLIC_URL": "http://nas.local"},
         "False Feeds are polled only: hubs and clouds cannot reach PUBLIC_URL (http://nas.local) to announce news.",
     ),
+    "a site at home, by its router's name": ("s.FEEDS_PUSH", {"PUBLIC_URL": "http://nas.lan"}, "False"),
     "an admin who wants no push": (PUSHED, {"FEEDS_PUSH": "0"}, "False "),
     "no samples": ("s.FETCH_ALLOW_PRIVATE", {"DEMO": "1"}, "[]"),
     "samples": (

@@ -92,7 +92,7 @@ def test_limits_hold_for_all_ways_out_but_for_those_with_their_own(clock: Clock)
 
 def test_an_own_server_gets_its_requests_without_a_gap_but_what_an_admin_sets_wins(servers: RedisServers) -> None:
     host_settings.set_own_servers(lambda: {HOST: 64})
-    assert in_force().limits == DomainLimits(0, 64)
+    assert in_force().limits == DomainLimits(0, 64, 0)
     host_settings.change_domain(HOST, in_flight=5, bytes_per_second=1000)
     assert in_force().limits == DomainLimits(0, 5, 1000)
     host_settings.change_domain(HOST, in_flight=None, delay_seconds=2)
@@ -103,9 +103,9 @@ def test_limits_of_own_servers_are_restored_changed_and_withdrawn(servers: Redis
     host_settings.set_own_servers(lambda: {HOST: 64})
     servers.state.client.flushall()
     assert restored() == [HOST]
-    assert in_force().limits == DomainLimits(0, 64)
+    assert in_force().limits == DomainLimits(0, 64, 0)
     host_settings.set_own_servers(lambda: {"b.example.com": 8})
-    assert [in_force(scope).limits for scope in (HOST, "b.example.com")] == [DomainLimits(), DomainLimits(0, 8)]
+    assert [in_force(scope).limits for scope in (HOST, "b.example.com")] == [DomainLimits(), DomainLimits(0, 8, 0)]
 
 
 def test_a_pass_costs_one_query_for_all_that_set_nothing(

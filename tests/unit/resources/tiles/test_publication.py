@@ -263,9 +263,9 @@ def limits_in_force(scope: str = HOST) -> DomainLimits:
 @pytest.mark.django_db(transaction=True)
 def test_the_number_is_in_force_as_soon_as_a_layer_has_it_and_gone_with_the_layer(redis_servers: RedisServers) -> None:
     run("load_layer", "osm", "--upstream", TEMPLATE, "--in-flight", 64)
-    assert limits_in_force() == DomainLimits(0, 64)
+    assert limits_in_force() == DomainLimits(0, 64, 0)
     run("load_layer", "osm", "--upstream", OTHER_TEMPLATE)
-    assert [limits_in_force(), limits_in_force(OTHER_HOST)] == [DomainLimits(), DomainLimits(0, 64)]
+    assert [limits_in_force(), limits_in_force(OTHER_HOST)] == [DomainLimits(), DomainLimits(0, 64, 0)]
     publication.delete_layers(Layer.objects.all())
     assert limits_in_force(OTHER_HOST) == DomainLimits()
 
@@ -276,7 +276,7 @@ def test_what_a_change_could_not_reach_is_mended_by_the_periodic_task(
     upstream(upstream_in_flight=64)  # within the transaction of the test, so that nothing follows it
     assert limits_in_force() == DomainLimits()
     tasks.apply_fetch_limits()
-    assert limits_in_force() == DomainLimits(0, 64)
+    assert limits_in_force() == DomainLimits(0, 64, 0)
     Layer.objects.all().delete()
     tasks.apply_fetch_limits()
     assert limits_in_force() == DomainLimits()

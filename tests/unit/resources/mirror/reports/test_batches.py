@@ -55,7 +55,7 @@ def test_who_joins_counts_as_known_and_who_asked_as_new() -> None:
 
 def test_what_was_lost_is_asked_for_again() -> None:
     """The process that made the list was killed before it asked."""
-    batch = report("a", "b", referer="https://example.org/").batch
+    batch = report("a", "b", referer="https://example.org/#place").batch
     Resource.objects.all().delete()
     batches.heal_batches(NOW + timedelta(seconds=59), 5)
     assert not Resource.objects.exists()
