@@ -50,8 +50,6 @@ class FetchFeed:
     settles_waits = True
     """The row has the time and reason of the next fetch. A slow feed holds a slot for as long each time."""
 
-    sends_secrets = True
-
     def identify(self, *arguments: Argument) -> str:
         """Returns the feed: its credentials go with the request, and its answer is for its own readers."""
         return f"feed-{arguments[1]}"

@@ -57,7 +57,7 @@ EXPIRED_REASON = "Expired."
 
 
 def wanted_feeds(now: datetime) -> QuerySet[Feed]:
-    """The feeds to subscribe now. Feeds fetched with secrets are named to no hub."""
+    """The feeds to subscribe now. Feeds with passwords or headers of their own are named to no hub."""
     since = now - timedelta(days=settings.FEEDS_PUSH_RECENT_DAYS)
     updated = Entry.objects.filter(feed=OuterRef("pk"), happened_at__gte=since)
     offering = Feed.objects.exclude(offer_digest="").filter(_is_fetched())

@@ -155,8 +155,9 @@ class FetchHeader(models.Model):
         "also to addresses that others choose",
         default=False,
         db_default=False,
-        help_text="Without it, a field that may be a secret is sent for feeds and layers alone. With it also for "
-        "mirrored files, webhooks, and hubs that feeds name: whoever may mirror could read all that it opens.",
+        help_text="Without it, a field that may be a secret is sent for layers alone. With it also for feeds, mirrored "
+        "files, webhooks, and hubs that feeds name: whoever may add one could read all that it opens. A feed has "
+        "headers of its own.",
     )
     updated_at = models.DateTimeField(auto_now=True)
 

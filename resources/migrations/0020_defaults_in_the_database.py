@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='fetchheader',
             name='to_any_address',
-            field=models.BooleanField(db_default=False, default=False, help_text='Without it, a field that may be a secret is sent for feeds and layers alone. With it also for mirrored files, webhooks, and hubs that feeds name: whoever may mirror could read all that it opens.', verbose_name='also to addresses that others choose'),
+            field=models.BooleanField(db_default=False, default=False, help_text='Without it, a field that may be a secret is sent for layers alone. With it also for feeds, mirrored files, webhooks, and hubs that feeds name: whoever may add one could read all that it opens. A feed has headers of its own.', verbose_name='also to addresses that others choose'),
         ),
         migrations.AlterField(
             model_name='mirroredhost',

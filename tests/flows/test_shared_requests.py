@@ -1,8 +1,9 @@
-"""Requests of several kinds for one URL, on the whole site: each is sent, and answered, by itself."""
+"""Requests of several kinds to one server, on the whole site: each is sent, and answered, by itself."""
 
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -26,6 +27,18 @@ renewals.scan_subscriptions(datetime.now(UTC))
 """
 FEED = "from feeds.models import Feed; print(Feed.objects.get(url='{url}/feed').pk)"
 SUBSCRIPTION = "from feeds.models import Subscription; print(Subscription.objects.get(feed__url='{url}/open').pk)"
+SEAL_HEADER = """
+from resources.fetch import host_settings
+from resources.fetch.models import FetchHeader
+sealed = host_settings.seal_value("Bearer secret")
+FetchHeader.objects.create(host="{host}", name="Authorization", sealed=sealed, over_http=True)
+"""
+FORGET_HEADER = """
+from resources.fetch.models import FetchHeader
+from resources.models import Layer
+FetchHeader.objects.filter(host="{host}").delete()
+Layer.objects.filter(slug="guarded").delete()
+"""
 FORGET = "from feeds.models import Feed; Feed.objects.filter(url__startswith='{url}').delete()"
 
 
@@ -102,3 +115,31 @@ def test_a_file_that_is_too_large_for_a_feed_is_mirrored(stack: Stack, origin: G
     assert mirrored(stack, token, batch) == origin.large_digest
     origin.gate.set()
     eventually(lambda: "too big" in str(ask(stack, token, "GET", f"feeds/{slug}/health")), 30, "no feed is so large")
+
+
+@pytest.fixture
+def _header(stack: Stack, origin: GuardedServer) -> Iterator[None]:
+    """A secret of the origin's host, and a layer of its tiles."""
+    host = urlsplit(origin.url).netloc
+    stack.manage("shell", "-c", SEAL_HEADER.format(host=host))
+    stack.change_layers("load_layer", "guarded", "--upstream", f"{origin.url}/{{z}}/{{x}}/{{y}}.png")
+    yield
+    stack.change_layers("shell", "-c", FORGET_HEADER.format(host=host))
+
+
+@pytest.mark.usefixtures("_header")
+def test_the_secret_of_a_host_goes_to_no_url_that_a_token_names(
+    stack: Stack, origin: GuardedServer, token: str
+) -> None:
+    origin.gate.set()
+
+    def has_secret() -> bool:
+        requests.get(f"{stack.base_url}/tiles/guarded/3/1/{len(origin.asked)}.png", timeout=60)
+        return any(asked.is_authorised for asked in origin.asked)
+
+    eventually(has_secret, 60, "the secret goes to the server of the layer")
+    ask(stack, token, "POST", "feeds", url=f"{origin.url}/open")
+    batch = ask(stack, token, "POST", "resources", urls=[f"{origin.url}/page"])["batch"]
+    assert mirrored(stack, token, batch) == digest(PAGE_OF_HUB)
+    eventually(lambda: Question("GET", "/open") in origin.asked, 30, "the feed is fetched")
+    assert [asked.path for asked in origin.asked if asked.is_authorised and not asked.path.endswith(".png")] == []

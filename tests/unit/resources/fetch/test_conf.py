@@ -66,7 +66,7 @@ def test_a_task_that_is_none_is_an_error_that_says_what_it_lacks(path: str, said
 
 def test_secrets_go_with_tasks_whose_urls_an_admin_chooses_and_no_others(settings: Settings) -> None:
     trusted = {name for name in settings.FETCH_TASKS if task.sends_secrets(conf.find_task(name))}
-    assert trusted == {"feeds.fetch", "feeds.announce", "resources.fetch_tile"}
+    assert trusted == {"feeds.announce", "resources.fetch_tile"}
 
 
 def test_lanes_of_other_publishers_may_have_any_name(settings: Settings) -> None:
