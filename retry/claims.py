@@ -76,7 +76,7 @@ def begin_call(work: Work, *, refresh: bool, client: str = "", is_popular: bool 
     """The call that asks for the state of the work, and claims it if it is free and the lane has room.
 
     `client` names the network that asks: each round of the lane has one work of each client. Without, the site itself
-    asks. Popular work comes first. See lua/parts/lane_rounds.lua.
+    asks. Popular work takes turns with all other. See lua/parts/lane_rounds.lua.
     """
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
@@ -92,7 +92,7 @@ def _make_look_call(  # noqa: PLR0917  # the arguments of a script
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     of_work = [_claim_key(work_key), f"retry:done:{work_key}", f"retry:failure:{work_key}"]
     limits = (bounds["limit"], bounds["workers"])
-    asked = (client, "1" if is_popular else "")
+    asked = (client, "1" if is_popular else "", "1" if "publisher" in bounds else "")
     arguments = (work_key, kind, mode, lane, *limits, spec, UNKNOWN_DURATION_MS, *asked)
     keys = [*of_work, _COUNTER, _CLAIMS_KEY, queued_key(lane)]
     return ScriptCall("state", "look", keys, (*arguments, *faster_lanes))

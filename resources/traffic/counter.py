@@ -112,7 +112,10 @@ _BLANK = re.compile(r"\s")
 
 @dataclass(slots=True)
 class TrafficTally:
-    """Requests by group, answer and period; weights by content key; noted names by kind; unreadable lines."""
+    """Requests by group, answer and period; weights by content key; noted names by kind; unreadable lines.
+
+    A weight is of the requests that were answered with the content.
+    """
 
     hits: dict[tuple[Group, FrontAnswer, int], int] = field(default_factory=lambda: defaultdict(int))
     weights: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -135,10 +138,10 @@ def tally_lines(data: bytes, now: float, half_life_seconds: float, name: Namer) 
             groups.append((f"{asked.kind}{popularity.PARTS_SUFFIX}", f"{asked.group}/{asked.part}"))
         for ended, group in product(moments, groups):
             whole.hits[group, answer, popularity.period_number(ended, now)] += 1
-        if asked.content_key and answer.wanted:
+        if asked.content_key and answer.name in AT_ONCE:  # a client that was sent to wait comes back for it
             weights = (popularity.decay_weight(now - each, half_life_seconds) for each in moments)
             whole.weights[asked.content_key] += sum(weights)
-            for ended in moments if answer.name in AT_ONCE else ():
+            for ended in moments:
                 whole.at_once[asked.content_key, answer, popularity.period_number(ended, now)] += 1
         if asked.noted and answer.wanted:
             whole.noted[asked.kind].add(f"{asked.noted} {reader.decode()}" if reader else asked.noted)

@@ -4,13 +4,14 @@
 -- needs: lane_rounds
 -- KEYS: claim done failure token claims retry:queued:<lane>
 -- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers spec default_ms client("" the site itself)
---       popular("1"|"") | faster lanes
+--       popular("1"|"") is_published("1"|"": its publisher orders it) | faster lanes
 -- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms
 --    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
 local claim, done, failure, counter, claims, queued = unpack(KEYS)
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
 local spec, default_ms, client, popular = ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10] == '1'
+local is_published = ARGV[11] == '1'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -30,7 +31,7 @@ local function sweep_after(wait)
 end
 
 local function is_slower(other)
-  for place = 11, #ARGV do
+  for place = 12, #ARGV do
     if ARGV[place] == other then return false end
   end
   return other ~= lane
@@ -47,8 +48,13 @@ if held[1] then
   if now - tonumber(held[5] or 0) >= 1000 then redis.pcall('HSET', claim, 'asked', whole(now)) end
   local wait = math.max(0, tonumber(held[4]) - now)
   local seems_lost = mode == 'begin' and held[3] == lane and now > tonumber(held[4]) + 1000
-  if mode == 'look' or held[2] ~= 'queued' or not (seems_lost or is_slower(held[3])) then
-    return {'claimed', held[1], whole(wait)}
+  if mode == 'look' or held[2] ~= 'queued' then return {'claimed', held[1], whole(wait)} end
+  if not (seems_lost or is_slower(held[3])) then
+    local before = mode == 'begin' and held[3] == lane and move_ahead(work, lane, client, popular, held[6])
+    if not before then return {'claimed', held[1], whole(wait)} end
+    wait = expected_wait(before)
+    redis.call('HSET', claim, 'expected', whole(now + wait))
+    return {is_published and 'promoted' or 'claimed', held[1], whole(wait)}
   end
   -- Wanted work in a slower lane, or work whose message seems lost: a second copy, with the same token.
   local ahead = redis.call('ZCARD', queued)
@@ -56,7 +62,7 @@ if held[1] then
     return {'claimed', held[1], whole(wait)}
   end
   if seems_lost then
-    wait = expected_wait(redis.call('ZRANK', queued, work) or ahead)
+    wait = expected_wait(redis.call('ZSCORE', queued, work) and count_before(work, lane) or ahead)
   else
     leave_lane(work, held[3], held[6])
     wait = expected_wait(join_lane(work, lane, client, popular))

@@ -1,7 +1,8 @@
 -- Returns the place of claimed work: its lane, and how many works of the lane come before it; -1 if it is not queued.
 -- Nothing for work without a claim.
+-- needs: lane_rounds
 -- KEYS: claim   ARGV: work   -> lane before
 local held = redis.call('HMGET', KEYS[1], 'lane', 'state')
 if not held[1] then return {} end
-local before = held[2] == 'queued' and redis.call('ZRANK', 'retry:queued:' .. held[1], ARGV[1])
-return {held[1], before or -1}
+local is_queued = held[2] == 'queued' and redis.call('ZSCORE', 'retry:queued:' .. held[1], ARGV[1])
+return {held[1], is_queued and count_before(ARGV[1], held[1]) or -1}

@@ -5,7 +5,7 @@ local terms, lane, nonce, named = cjson.decode(ARGV[1]), unpack(ARGV, 2, 4)
 
 -- A call whose reply was lost is made again, with its nonce.
 local starter = 'retry:starter:' .. nonce
-local work = redis.call('GET', starter) or redis.call('ZRANGE', 'retry:queued:' .. lane, 0, 0)[1] or named
+local work = redis.call('GET', starter) or first_of_lane(lane) or named
 local held = redis.call('HMGET', 'retry:claim:' .. work, 'token', 'spec')
 if not held[1] then  -- its claim is lost
   leave_lane(work, lane, '')

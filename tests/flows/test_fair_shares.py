@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from ..support.crowd import Crowd
-from ..support.stack import Stack
+from ..support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
@@ -34,8 +34,16 @@ def request_and_leave(stack: Stack, addresses: list[str]) -> int:
 @pytest.mark.parametrize("flooded", [SEARCH, SLOW], ids=["pages", "pictures"])
 def test_a_flood_from_one_address_denies_no_cold_content_to_others(stack: Stack, flooded: str) -> None:
     name = str(random.randrange(10_000_000, 99_999_999))
-    assert request_and_leave(stack, [flooded.format(name=name, place=place) for place in range(FLOOD)]) > 0
     wanted = [form.format(name=f"1{name}", place=place) for form in (SEARCH, SLOW) for place in range(4)]
-    with Crowd(stack.base_url, "127.0.0.10") as others:
-        visits = others.send(wanted).result(60)
+    of_both = [flooded.format(name=name, place=place) for place in (200, 300)]
+    stack.freeze("paint-now", children=True)
+    try:
+        assert request_and_leave(stack, [flooded.format(name=name, place=place) for place in range(FLOOD)]) > 0
+        with Crowd(stack.base_url, "127.0.0.10") as others:
+            sent = others.send(wanted + of_both)
+            eventually(lambda: all(len(visit.answers) for visit in others.visits), 30, "all wait")
+            stack.thaw("paint-now", children=True)
+            visits = sent.result(60)
+    finally:
+        stack.thaw("paint-now", children=True)
     assert {tuple(visit.statuses) for visit in visits} == {(302, 302, 200)}

@@ -34,7 +34,7 @@ local function start_work(work, token, nonce, terms)
   end
 
   local unwanted = is_unwanted()
-  leave_lane(work, lane, held[8])
+  serve_lane(work, lane, held[8])
   redis.call('ZREM', 'retry:claims', work)
   if not lanes_started[lane] then redis.call('HSET', 'retry:started', lane, whole(now)) end
   lanes_started[lane] = true

@@ -1,7 +1,8 @@
 -- The order of a lane: it is served in rounds, with one work of each client in a round, however many a client has
 -- requested (self-clocked fair queueing: Golestani, INFOCOM 1994). A client's next work is in the round after that of its
--- last one, and in none that is over. Popular content has rounds of its own, before all others. Work of the site itself
--- (no client) is in the present round. Within a round, first in is first out.
+-- last one, and in none that is over. Popular content has rounds of its own, which take turns with those of all other
+-- content, work by work: each has half of the lane. Work of the site itself (no client) is in the present round. Within a
+-- round, first in is first out. Places of popular works are negative.
 local POPULAR_BEFORE, DAYS, MOST_SHARE = 2 ^ 16, 2 ^ 36, 4
 
 local function band_of(lane, popular) return lane .. (popular and ':popular' or '') end
@@ -11,7 +12,7 @@ local function round_of(lane, popular)
   local first = redis.call('ZRANGE', 'retry:queued:' .. lane, 0, 0, 'WITHSCORES')
   if not first[1] then
     redis.call('DEL', 'retry:rounds:' .. lane, 'retry:rounds:' .. lane .. ':popular', 'retry:shares:' .. lane)
-    redis.call('HDEL', 'retry:round', lane, lane .. ':popular')
+    redis.call('HDEL', 'retry:round', lane, lane .. ':popular', lane .. ':last')
     return 0
   end
   local round = redis.call('HGET', 'retry:round', band_of(lane, popular))
@@ -26,23 +27,44 @@ local function has_room(lane, client, limit, ahead)
   return tonumber(redis.call('HGET', 'retry:shares:' .. lane, client) or 0) < MOST_SHARE * (limit - ahead)
 end
 
--- Queues the work in the client's next round. Returns the number of works before it.
-local function join_lane(work, lane, client, popular)
+-- The place at the end of the client's next round.
+local function next_place(lane, client, popular)
   local round = round_of(lane, popular)
   if client ~= '' then
-    local rounds = 'retry:rounds:' .. band_of(lane, popular)
-    redis.call('ZREMRANGEBYSCORE', rounds, '-inf', round - 1)
-    round = math.max(round, tonumber(redis.call('ZSCORE', rounds, client) or -1) + 1)
-    redis.call('ZADD', rounds, round, client)
-    redis.call('HINCRBY', 'retry:shares:' .. lane, client, 1)
+    round = math.max(round, tonumber(redis.call('ZSCORE', 'retry:rounds:' .. band_of(lane, popular), client) or -1) + 1)
   end
   local time = redis.call('TIME')
   local place = round + (time[1] * 1000000 + time[2]) / 16 % DAYS / DAYS  -- within a round by arrival
-  if popular then place = math.min(place, POPULAR_BEFORE - 1) - POPULAR_BEFORE end
+  return popular and math.min(place, POPULAR_BEFORE - 1) - POPULAR_BEFORE or place
+end
+
+-- The number of works that come before a work of the lane.
+local function count_before(work, lane)
+  local queued = 'retry:queued:' .. lane
+  local rank, place = redis.call('ZRANK', queued, work), tonumber(redis.call('ZSCORE', queued, work))
+  local popular = redis.call('ZCOUNT', queued, '-inf', '(0')
+  if place < 0 then return rank + math.min(rank, redis.call('ZCARD', queued) - popular) end
+  local own = rank - popular
+  return own + math.min(own + 1, popular)
+end
+
+-- Queues the work at the place. Returns the number of works before it.
+local function take_place(work, lane, client, popular, place)
+  if client ~= '' then
+    local rounds = 'retry:rounds:' .. band_of(lane, popular)
+    redis.call('ZREMRANGEBYSCORE', rounds, '-inf', round_of(lane, popular) - 1)
+    redis.call('ZADD', rounds, math.floor(popular and place + POPULAR_BEFORE or place), client)
+    redis.call('HINCRBY', 'retry:shares:' .. lane, client, 1)
+  end
   place = string.format('%.17g', place)
   redis.call('HSET', 'retry:claim:' .. work, 'lane', lane, 'client', client, 'place', place)
   redis.call('ZADD', 'retry:queued:' .. lane, place, work)
-  return redis.call('ZRANK', 'retry:queued:' .. lane, work)
+  return count_before(work, lane)
+end
+
+-- Queues the work in the client's next round. Returns the number of works before it.
+local function join_lane(work, lane, client, popular)
+  return take_place(work, lane, client, popular, next_place(lane, client, popular))
 end
 
 -- Queues the work at its former place again.
@@ -51,17 +73,48 @@ local function rejoin_lane(work, lane, client, place)
   redis.call('ZADD', 'retry:queued:' .. lane, place, work)
 end
 
--- Takes the work out of its lane, if it waits there.
+-- Takes the work out of its lane, if it waits there. Returns its place.
 local function leave_lane(work, lane, client)
   local place = tonumber(redis.call('ZSCORE', 'retry:queued:' .. lane, work))
-  if not place then return end
+  if not place then return nil end
   redis.call('ZREM', 'retry:queued:' .. lane, work)
+  if client and client ~= '' and redis.call('HINCRBY', 'retry:shares:' .. lane, client, -1) < 1 then
+    redis.call('HDEL', 'retry:shares:' .. lane, client)
+  end
+  return place
+end
+
+-- Moves the work to the client's next round, where that is an earlier one than its own: a client whose content others
+-- requested before waits for its own turn alone. Returns the number of works before it, or nil if it stays.
+local function move_ahead(work, lane, client, popular, from)
+  local place = tonumber(redis.call('ZSCORE', 'retry:queued:' .. lane, work))
+  if not place or client == '' or from == '' or client == from then return nil end
+  local earlier = next_place(lane, client, popular)
+  if math.floor(earlier) >= math.floor(place) then return nil end
+  leave_lane(work, lane, from)
+  return take_place(work, lane, client, popular, earlier)
+end
+
+-- Takes the work out of its lane, since its turn has come.
+local function serve_lane(work, lane, client)
+  local place = leave_lane(work, lane, client)
+  if not place then return end
   local band = band_of(lane, place < 0)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
   if round > 0 and round > tonumber(redis.call('HGET', 'retry:round', band) or 0) then
     redis.call('HSET', 'retry:round', band, string.format('%.0f', round))
   end
-  if client and client ~= '' and redis.call('HINCRBY', 'retry:shares:' .. lane, client, -1) < 1 then
-    redis.call('HDEL', 'retry:shares:' .. lane, client)
+  if place < 0 then
+    redis.call('HSET', 'retry:round', lane .. ':last', 'popular')
+  else
+    redis.call('HDEL', 'retry:round', lane .. ':last')
   end
+end
+
+-- The work whose turn it is.
+local function first_of_lane(lane)
+  local queued = 'retry:queued:' .. lane
+  local first = redis.call('ZRANGE', queued, 0, 0)[1]
+  if redis.call('HEXISTS', 'retry:round', lane .. ':last') == 0 then return first end
+  return redis.call('ZRANGEBYSCORE', queued, 0, '+inf', 'LIMIT', 0, 1)[1] or first
 end

@@ -86,6 +86,10 @@ class Claims(RuleBasedStateMachine):
                 assert claim.running or LANES.index(lane) >= LANES.index(claim.lane)
                 claim.wanted = True
                 assert claim.token == token
+                if not refresh and lane == claim.lane and client and not claim.running:  # it may have moved ahead
+                    held = self.servers.state.client.hget(f"retry:claim:{work.key}", "client")
+                    assert held in {client.encode(), claim.client.encode()}
+                    claim.client = client if held == client.encode() else claim.client
                 return work.key, token
             case _:
                 assert claim is None

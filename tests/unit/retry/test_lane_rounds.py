@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from retry import claim_state, claims, stores
-from retry.claim_state import ClaimBegun, LaneFull
+from retry import claim_state, claims, line, stores
+from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support.claim_calls import finish, make_due, queued, swept
@@ -26,6 +26,10 @@ def ask(key: str, client: str, **given: Any) -> claim_state.ClaimState:
 
 def ask_many(client: str, number: int, **given: Any) -> list[claim_state.ClaimState]:
     return [ask(f"{client}:{place}", client, **given) for place in range(number)]
+
+
+def place_of(key: str) -> int | None:
+    return stores.run_steps(line.find_place(key))
 
 
 def start_next(message: str = "any", nonce: str = "") -> claims.StartedWork:
@@ -62,13 +66,43 @@ def test_work_of_one_client_and_of_the_site_itself_is_first_in_first_out() -> No
     assert order == [":0", ":1", ":2", "a:0", "a:1", "a:2"]
 
 
-def test_popular_content_comes_first_in_rounds_of_its_own() -> None:
-    ask_many("one-off", 2)
+def test_popular_content_has_rounds_of_its_own_which_take_turns_with_the_others() -> None:
+    ask_many("one-off", 4)
     ask_many("a", 2, is_popular=True)
     ask("b:0", "b", is_popular=True)
+    expected = ["a:0", "one-off:0", "b:0", "one-off:1", "a:1", "one-off:2", "one-off:3"]
+    assert [place_of(key) for key in expected] == list(range(7))
+    for _ in range(7):
+        start_next()
+    assert order == expected
+
+
+def test_a_client_with_much_popular_content_delays_another_clients_content_by_one() -> None:
+    ask_many("flood", 30, is_popular=True)
+    start_next()
+    ask("b:0", "b")
+    start_next()
+    assert order[-1] == "b:0"
+
+
+def test_content_that_a_client_with_much_content_requested_before_has_the_turn_of_the_next_client() -> None:
+    ask_many("flood", 30)
+    again = ask("flood:20", "b")
+    assert isinstance(again, ClaimTaken)
+    assert (place_of("flood:20"), place_of("flood:21")) == (1, 21)
+    ask("b:0", "b")
+    ask("c:0", "c")
+    ask("flood:20", "flood")
     for _ in range(5):
         start_next()
-    assert order == ["a:0", "b:0", "a:1", "one-off:0", "one-off:1"]
+    assert order == ["flood:0", "flood:20", "c:0", "flood:1", "b:0"]
+
+
+def test_work_whose_publisher_orders_it_is_published_again_when_its_turn_comes_earlier(settings: Settings) -> None:
+    settings.RETRY_LANES = {"fetch.now": {"limit": 100, "workers": 1, "publisher": "no.such"}}
+    ask_many("flood", 3, lane="fetch.now")
+    assert isinstance(ask("flood:2", "b", lane="fetch.now"), ClaimPromoted)
+    assert isinstance(ask("flood:2", "c", lane="fetch.now"), ClaimTaken)
 
 
 def test_a_message_stands_for_any_work_of_its_lane_and_tells_its_task() -> None:

@@ -50,7 +50,9 @@ end
 local function better(job)
   local better_lane = lane == 'fast' and job.lane == 'slow' and job.learnt ~= '1'
   local lives_longer = job.expires > 0 and (tonumber(expires) == 0 or tonumber(expires) > job.expires)
-  return better_lane, lives_longer, priority < job.priority or better_lane or lives_longer
+  local order = lives_longer and place_in_line(job.arrived) or job.order
+  if priority == 1 then order = math.min(order, place_in_line(place_of_client(now))) end
+  return better_lane, lives_longer, order, priority < job.priority or better_lane or lives_longer or order < job.order
 end
 
 -- A waiter that need not obey robots.txt makes the waiting job ignore its gap.
@@ -61,14 +63,12 @@ end
 -- Moves a waiting job to the place of this request, never to a slower one. A URL whose
 -- signature holds for longer replaces the job's URL.
 local function improve(d, job)
-  local better_lane, lives_longer, any = better(job)
+  local better_lane, lives_longer, order, any = better(job)
   if not any or not is_waiting(job) then return end
   local state, due = job.state, job.due
   take(d, job)
-  set_job(job, 'priority', math.min(priority, job.priority), 'lane', better_lane and lane or job.lane)
-  if lives_longer then
-    set_job(job, 'url', url, 'detail', detail, 'expires', tonumber(expires), 'order', place_in_line(job.arrived))
-  end
+  set_job(job, 'priority', math.min(priority, job.priority), 'lane', better_lane and lane or job.lane, 'order', order)
+  if lives_longer then set_job(job, 'url', url, 'detail', detail, 'expires', tonumber(expires)) end
   if state == 'later' then put_later(d, job, due) else put(d, job) end
 end
 

@@ -19,7 +19,7 @@ from tests.conftest import RedisServers
 from tests.support.claim_calls import begin, begun, finish, look, make_due, queued
 from tests.support.fetch_queue import claimed as claimed_works
 from tests.support.fetch_queue import jobs
-from tests.support.frontier import claimed, idle, report
+from tests.support.frontier import claimed, idle, next_claimed, report
 from tests.support.frontier_clock import Clock
 from tests.support.redis_servers import RedisServer
 
@@ -83,6 +83,28 @@ def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
     report(held)
     clock.pass_by(60)
     idle()
+
+
+def test_a_job_moves_forward_when_a_client_with_less_work_asks_for_it_too(clock: Clock) -> None:
+    works = [replace(WORK, key=f"flood:{place}", arguments=(f"{URL}?{place}", "layer", 1)) for place in range(20)]
+
+    def request(place: int, client: str) -> claim_state.ClaimState:
+        call = claims.begin_call(works[place], refresh=False, client=client)
+        found = claim_state.read_claim_state(stores.execute_call(call))
+        if isinstance(found, claim_state.ClaimBegun | claim_state.ClaimPromoted):
+            publish(works[place], found.token, WORK.lane)
+        return found
+
+    for place in range(20):
+        request(place, "flood")
+    assert isinstance(request(15, "b"), claim_state.ClaimPromoted)
+    assert isinstance(request(15, "c"), claim_state.ClaimTaken)
+    order = []
+    for _ in range(3):
+        held = next_claimed(clock)
+        order.append(held.waiters[0].id)
+        report(held)
+    assert order == ["flood:0", "flood:15", "flood:1"]
 
 
 def test_swept_work_joins_the_job_there_is(clock: Clock, servers: RedisServers) -> None:
