@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse
 from ninja import Header, Query, Schema
 from pydantic import Field
@@ -129,7 +130,7 @@ def report_resources(
     answer = _reported_json(reported)
     _log.info("reported", extra={"token": token.name, "batch": answer["batch"], "urls": answer["total"]})
     response = HttpResponse(
-        json.dumps(answer),  # not by ninja, which would look at each of ten thousand once more
+        json.dumps(answer, cls=DjangoJSONEncoder),  # not by ninja, which would look at each of ten thousand once more
         content_type="application/json; charset=utf-8",
         status=200 if answer["finished"] else 202,
     )
@@ -194,7 +195,7 @@ def _reported_json(reported: ReportResult) -> dict[str, Any]:
                 "status": one.status,
                 "digest": one.blob_digest or None,
                 "reason": one.detail or None,
-                "retry_at": one.retry_at.isoformat() if one.retry_at else None,
+                "retry_at": one.retry_at,
             }
             for one in reported.decisions
         ],

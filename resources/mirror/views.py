@@ -4,6 +4,7 @@ Thumbnails are served, deferred, or refused with a reason; `paint_thumbnail` pre
 """
 
 from datetime import UTC, datetime
+from functools import partial
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -20,9 +21,9 @@ from . import delivery, hosts, links, lookup
 from .canonical.urls import candidate_digests, canonicalise_url, find_surest_digest
 from .delivery import deliver_blob
 from .errors import ForgedError, MirrorError, ThumbnailError
-from .file_headers import BY_CHANGING_URL, BY_DIGEST, BY_URL, SAFE_HEADERS
+from .file_headers import BY_CHANGING_URL, BY_DIGEST, BY_URL, SAFE_HEADERS, CachePolicy
 from .ingest import wanted_urls
-from .ingest.wanted_urls import mirror_work, url_content_key
+from .ingest.wanted_urls import WantedUrl, mirror_work, url_content_key
 from .media.thumbnails import THUMBNAIL_KIND, Thumbnail, check_thumbnail_size
 from .models import Blob, UrlState
 from .storage.uploads import OnOtherMachine, locate_blob
@@ -55,22 +56,27 @@ def serve_by_url(request: HttpRequest, signature: str, encoded: str) -> HttpResp
     found = lookup.look_up_urls(digests)
     digest = find_surest_digest(digests, found, lambda one: one.state is UrlState.STORED)
     now = datetime.now(UTC)
-    known = wanted_urls.renew_status(digest, found.get(digest), host, now)
+    known = wanted_urls.renew_status(WantedUrl(digest, url, host, None, now), found.get(digest), now)
     # Also while the URL is fetched again, or if the blob was taken down.
     blob = Blob.objects.filter(digest=known.blob_digest).first() if known and known.blob_digest else None
     if blob:
-        return deliver_blob(request, blob, BY_CHANGING_URL if hosts.is_rechecked(host) else BY_URL)
+        return deliver_blob(request, blob, _policy_of_host(host))
     if known and (refusal := delivery.failure_response(known, now)):
         return refusal
-    return deferral.deliver_or_defer(request, url_content_key(digest), mirror_work(url, digest), _deliver_fetched)
+    deliver = partial(_deliver_fetched, host)
+    return deferral.deliver_or_defer(request, url_content_key(digest), mirror_work(url, digest), deliver)
 
 
-def _deliver_fetched(request: HttpRequest, content: Content) -> HttpResponseBase:
-    """Delivers a file fetched a moment ago: the content is its digest."""
+def _policy_of_host(host: str) -> CachePolicy:
+    return BY_CHANGING_URL if hosts.is_rechecked(host) else BY_URL
+
+
+def _deliver_fetched(host: str, request: HttpRequest, content: Content) -> HttpResponseBase:
+    """Delivers a file of the host that was fetched a moment ago: the content is its digest."""
     blob = Blob.objects.filter(digest=content.body.decode(errors="replace")).first()
     if blob is None:
         return responses.not_now_response("The file was removed after it was stored.")
-    return deliver_blob(request, blob, BY_URL)
+    return deliver_blob(request, blob, _policy_of_host(host))
 
 
 def answer_missing(request: HttpRequest, address: str) -> HttpResponse:

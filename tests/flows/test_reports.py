@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,15 @@ def test_a_list_is_fetched_once_and_its_webhook_is_called_signed(
     assert (found["settled"], found["total"]) == (4, 4)
     digest = hashlib.sha256(f"the file /{name}\n".encode()).hexdigest()
     assert [item["digest"] for item in found["items"]] == [digest, digest, None, None]
+    retry_times = [item["retry_at"] for item in found["items"]]
+    assert [at is None for at in retry_times] == [True, True, False, True]
+    in_a_day = datetime.now(UTC) + timedelta(days=1)
+    assert timedelta(minutes=-5) < datetime.fromisoformat(retry_times[2]) - in_a_day <= timedelta(0)
     assert sorted(path for path in origin.asked if name in path) == sorted([f"/{name}", f"/missing/{name}"])
     assert origin.referers == {"https://example.org/"}
     again = ask(stack, token, "POST", "resources", json=body).json()
     assert (again["batch"], again["is_new"], again["finished"]) == (told["batch"], False, True)
+    assert [one["retry_at"] for one in again["urls"]] == retry_times
 
 
 def test_a_file_of_urls_is_ingested_and_the_exit_code_tells_of_failures(

@@ -18,10 +18,17 @@ MIN_FRESH_SECONDS, MAX_FRESH_SECONDS = 300.0, 30 * 86_400.0
 USUAL_FRESH_SECONDS = 86_400.0
 """The freshness of an answer that neither says one nor has a Last-Modified."""
 LONGEST_FRESHNESS = timedelta(seconds=MAX_FRESH_SECONDS)
+LATEST_DUE = LONGEST_FRESHNESS + timedelta(minutes=1)
+"""No row is due later than this from now, unless a clock that was ahead wrote it."""
 
 _REFUSALS, _SIGNATURE_REFUSALS, _GONE = frozenset({403, 404}), frozenset({401, 403}), 410
 _PASSING_FAILURES = frozenset(one.value for one in Failure) - {Failure.REFUSED.value}
 """Other failures are decisions of this site: refused addresses, blocked hosts, takedowns."""
+
+
+def is_past(due_at: datetime, now: datetime) -> bool:
+    """Tells whether the time has come. A time that no clock in order would write has come, too."""
+    return not now < due_at <= now + LATEST_DUE
 
 
 def next_try_at(

@@ -149,7 +149,9 @@ class MirrorTask:
 
     def stops_before(self, url: str, *arguments: Argument) -> bool:
         """Tells whether a redirect leads to a blocked host, or to a URL whose content is here."""
-        return settlement.is_url_blocked(url) or settlement.digest_at_url(url, str(arguments[1])) is not None
+        if settlement.is_url_blocked(url):
+            return True
+        return settlement.find_row_of_redirect(url, FetchTarget.read(arguments).source) is not None
 
     def refuses_head(self, url: str) -> None:
         """Records that the host of this URL does not answer HEAD as it answers GET."""

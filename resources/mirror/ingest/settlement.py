@@ -92,23 +92,25 @@ def digest_by_head(head: Head, trust: ValidatorTrust) -> str | None:
     return digest if digest and has_blob(digest) else None
 
 
-def digest_at_url(url: str, not_of: str) -> str | None:
-    """Returns the digest of the URL's known content, or None; also None for the URL of digest `not_of`.
+def find_row_of_redirect(url: str, source: SourceUrl) -> Resource | None:
+    """Returns the row of known content at the URL that `source` redirects to, or None; also None for `source` itself.
 
     Includes content that was taken down: it is not fetched again. Leaves out content that may have changed at its
-    origin, where that is checked. Raises DatabaseError.
+    origin, where the content of either host is checked. Raises DatabaseError.
     """
     try:
         digests = candidate_digests(url, current_rules())
     except UrlError:
         return None
-    if not_of in digests:
+    if source.url_digest in digests:
         return None
     known = Resource.objects.in_bulk(digests)  # not from the cache, which may predate the discovery of a lying host
     found = find_surest(digests, known, _is_row_settled)
-    if found is None or not _is_row_settled(found) or wanted_urls.is_due(found, found.host, _now()):
+    if found is None or not _is_row_settled(found):
         return None
-    return found.blob_digest if has_blob(found.blob_digest) else None
+    if any(wanted_urls.is_due(found, host, _now()) for host in (source.host, found.host)):
+        return None
+    return found if has_blob(found.blob_digest) else None
 
 
 def _is_row_settled(row: Resource) -> bool:
@@ -172,25 +174,35 @@ def _settle_dropped(wanted: FetchTarget, outcome: BodyDropped) -> UrlOutcome:
     """Settles a body that was not needed: its content is known by a redirect, or by the validators of the head."""
     head = outcome.head
     if head.status in REDIRECT_STATUSES:
-        digest, step = digest_at_url(outcome.onward, wanted.source.url_digest), DedupeStep.REDIRECT
-    else:
-        trust = host_trust(hosts.read_host(dedupe.url_authority(head.url)))
-        digest, step = digest_by_head(head, trust), DedupeStep.VALIDATORS
-    if digest is None:  # the content was removed just now, or the host was caught lying
-        raise PreparationError("Its content is no longer known.", status=503, retry_seconds=1)
-    if step is DedupeStep.REDIRECT:
-        aliases = tuple(_urls_on_the_way(wanted, head))
-        return FoundContent(
-            wanted.source,
-            digest,
-            _now(),
-            step=step,
-            status=head.status,
-            moved_to=outcome.onward,
-            aliases=aliases,
-            due_at=due_times.next_check_at(head, _now()),
-        )
-    return _build_found(wanted, head, digest, DedupeStep.UNCHANGED if digest == wanted.stored_digest else step)
+        return _settle_redirect(wanted, head, outcome.onward)
+    digest = digest_by_head(head, host_trust(hosts.read_host(dedupe.url_authority(head.url))))
+    if digest is None:
+        raise _forgotten_error()
+    is_unchanged = digest == wanted.stored_digest
+    return _build_found(wanted, head, digest, DedupeStep.UNCHANGED if is_unchanged else DedupeStep.VALIDATORS)
+
+
+def _settle_redirect(wanted: FetchTarget, head: Head, onward: str) -> FoundContent:
+    """Settles a redirect to known content. It is checked as soon as either the redirect or that content may change."""
+    found, now = find_row_of_redirect(onward, wanted.source), _now()
+    if found is None:
+        raise _forgotten_error()
+    due_at = due_times.next_check_at(head, now)
+    return FoundContent(
+        wanted.source,
+        found.blob_digest,
+        now,
+        step=DedupeStep.REDIRECT,
+        status=head.status,
+        moved_to=onward,
+        aliases=tuple(_urls_on_the_way(wanted, head)),
+        due_at=min(due_at, found.due_at) if found.due_at else due_at,
+    )
+
+
+def _forgotten_error() -> PreparationError:
+    """Returns the error for content that was removed just now, or whose host was caught lying."""
+    return PreparationError("Its content is no longer known.", status=503, retry_seconds=1)
 
 
 def _build_found(

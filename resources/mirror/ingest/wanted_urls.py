@@ -28,6 +28,7 @@ from ..hosts import choose_lanes
 from ..lookup import UrlStatus
 from ..models import BatchItem, Blob, Resource, UrlLane, UrlState
 from ..storage import takedown
+from . import due_times
 from .dedupe import LaneName
 
 MIRROR_TASK = "resources.mirror"
@@ -47,12 +48,15 @@ _log = logging.getLogger("tarry.mirroring")
 
 @dataclass(frozen=True, slots=True)
 class WantedUrl:
-    """A reported URL, with the digest of its canonical URL. Its row has it without a fragment."""
+    """A reported or requested URL, with the digest of its canonical URL. Its row has it without a fragment.
+
+    Without a `referer` an existing row keeps its own.
+    """
 
     url_digest: str
     url: str
     host: str
-    referer: str
+    referer: str | None
     wanted_at: datetime
 
 
@@ -91,7 +95,7 @@ def want_urls(reports: Sequence[WantedUrl]) -> None:
     rows = {one.url_digest: _build_row(one, lane) for one, lane in zip(reports, lanes, strict=True)}
     ordered = [rows[digest] for digest in sorted(rows)]
     Resource.objects.bulk_create(ordered, ignore_conflicts=True)
-    _renew_signatures([row for row in ordered if row.expires_at is not None])
+    _renew_signatures(ordered, _WAITING | _EXPIRED, wants=True)
     lookup.note_new_statuses({digest: UrlStatus(UrlState.WANTED) for digest in rows})
     feed_soon()
 
@@ -101,7 +105,7 @@ def _build_row(one: WantedUrl, lane: UrlLane) -> Resource:
         url_digest=one.url_digest,
         url=url_syntax.cut_fragment(one.url),
         host=one.host,
-        referer=one.referer,
+        referer=one.referer or "",
         lane=lane,
         wanted_at=one.wanted_at,
         due_at=one.wanted_at,
@@ -109,25 +113,21 @@ def _build_row(one: WantedUrl, lane: UrlLane) -> Resource:
     )
 
 
-def _renew_signatures(signed: Sequence[Resource]) -> None:
-    """Runs a statement for each row whose signature ends earlier; none for new rows."""
-    there: dict[str, datetime | None] = {}
-    for some in database.split_portions((row.pk for row in signed), lookup.MAX_QUERY_ROWS):
-        there |= dict(_renewable_rows(pk__in=some).values_list("pk", "expires_at"))
-    for row in signed:
-        before, until = there.get(row.pk), row.expires_at
+_WAITING, _EXPIRED = Q(state=UrlState.WANTED), Q(state=UrlState.FAILED, failure=Failure.EXPIRED.value)
+
+
+def _renew_signatures(rows: Sequence[Resource], of: Q, *, wants: bool) -> None:
+    """Gives those of the rows whose signature ends earlier the new URL, in a statement for each; none to new rows."""
+    renewable, there = Resource.objects.filter(of), dict[str, datetime | None]()
+    signed = {row.pk: row for row in rows if row.expires_at is not None}
+    for some in database.split_portions(signed, lookup.MAX_QUERY_ROWS):
+        there |= dict(renewable.filter(pk__in=some).values_list("pk", "expires_at"))
+    for digest, before in there.items():
+        row, until = signed[digest], signed[digest].expires_at
         if before and until and before < until:
-            changed = _renewable_rows(pk=row.pk, expires_at__lt=until).update(
-                url=row.url, expires_at=until, state=UrlState.WANTED, due_at=row.due_at, failure="", detail=""
-            )
-            if changed:
-                lookup.forget_statuses([row.pk])
-
-
-def _renewable_rows(**named: Any) -> QuerySet[Resource]:
-    """Returns those of the rows that wait, or whose signature had expired."""
-    expired = Q(state=UrlState.FAILED, failure=Failure.EXPIRED.value)
-    return Resource.objects.filter(Q(state=UrlState.WANTED) | expired, **named)
+            again = {"state": UrlState.WANTED, "due_at": row.due_at, "failure": "", "detail": ""} if wants else {}
+            if renewable.filter(pk=digest, expires_at__lt=until).update(url=row.url, expires_at=until, **again):
+                lookup.forget_statuses([digest])
 
 
 class UrlStanding(Protocol):
@@ -145,40 +145,50 @@ def is_due(known: UrlStanding, host: str, now: datetime) -> bool:
     Stored content without a time was never checked. Raises DatabaseError.
     """
     if known.state == UrlState.FAILED:
-        return known.due_at is not None and known.due_at <= now
-    is_old = known.state == UrlState.STORED and (known.due_at is None or known.due_at <= now)
+        return known.due_at is not None and due_times.is_past(known.due_at, now)
+    is_old = known.state == UrlState.STORED and (known.due_at is None or due_times.is_past(known.due_at, now))
     return is_old and hosts.is_rechecked(host)
 
 
-def want_due_urls(url_digests: Sequence[str], now: datetime) -> int:
+def past_due(now: datetime) -> Q:
+    """The condition of due_times.is_past for rows."""
+    return Q(due_at__lte=now) | Q(due_at__gt=now + due_times.LATEST_DUE)
+
+
+def want_due_urls(urls: Sequence[WantedUrl], now: datetime) -> int:
     """Wants those of these due URLs whose rows are due; returns their number. Raises DatabaseError.
 
+    Their rows take the Referer, and a URL whose signature lasts longer. Stored content whose signature is over stays.
     The statement itself compares the time: of several requests at once one wins, and the others find the URL wanted.
     """
-    due = Q(state=UrlState.FAILED, due_at__lte=now) | Q(state=UrlState.STORED, due_at__lte=now)
-    due |= Q(state=UrlState.STORED, due_at=None)
+    _renew_signatures([_build_row(one, UrlLane.FAST) for one in urls], ~_WAITING & ~_EXPIRED, wants=False)
+    is_valid = Q(expires_at__gt=now) | Q(expires_at=None)
+    due = Q(past_due(now), state=UrlState.FAILED)
+    due |= Q(past_due(now) | Q(due_at=None), is_valid, state=UrlState.STORED)
     number = 0
-    for some in database.split_portions(sorted(url_digests)):
-        with lookup.forget_around_change(some):
-            rows = Resource.objects.filter(due, pk__in=some)
-            again = {"due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
-            number += database.update_in_order(rows, state=UrlState.WANTED, **again)
+    for referer in {one.referer for one in urls}:
+        again = {"due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
+        again |= {} if referer is None else {"referer": referer}
+        for some in database.split_portions(sorted(one.url_digest for one in urls if one.referer == referer)):
+            with lookup.forget_around_change(some):
+                rows = Resource.objects.filter(due, pk__in=some)
+                number += database.update_in_order(rows, state=UrlState.WANTED, **again)
     return number
 
 
-def renew_status(url_digest: str, known: UrlStatus | None, host: str, now: datetime) -> UrlStatus | None:
+def renew_status(asked: WantedUrl, known: UrlStatus | None, now: datetime) -> UrlStatus | None:
     """Returns the status of a requested URL, which is wanted again if it was due.
 
     While the database takes no writes the status stays: stored content is served. Raises DatabaseError if the choices
     of admins have to be read and cannot be.
     """
-    if known is None or not is_due(known, host, now):
+    if known is None or not is_due(known, asked.host, now):
         return known
     try:
-        want_due_urls([url_digest], now)
-        row = Resource.objects.filter(pk=url_digest).first()  # not by a look-up, which would remember it as wanted
+        want_due_urls([asked], now)
+        row = Resource.objects.filter(pk=asked.url_digest).first()  # a look-up would remember it as wanted
     except DatabaseError as error:
-        _log.warning("a URL is not wanted again", extra={"digest": url_digest, "error": str(error)})
+        _log.warning("a URL is not wanted again", extra={"digest": asked.url_digest, "error": str(error)})
         return known
     return UrlStatus.of(row) if row else None
 

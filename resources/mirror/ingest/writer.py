@@ -195,11 +195,16 @@ def _add_evidence(
 
 def _announce_outcomes(outcomes: Sequence[UrlOutcome], now: datetime) -> None:
     lookup.note_statuses({one.source.url_digest: _outcome_status(one) for one in outcomes})
-    steps = Counter(str(one.step) for one in outcomes if one.step)
+    steps = Counter(_tallied_step(one) for one in outcomes if one.step)
     steps[stats.BODY_STEP] = sum(isinstance(one, FoundContent) and one.contents is not None for one in outcomes)
     for step, number in sorted(steps.items()):
         stats.count_urls(step, number, now)
     lookup.resume_batches([one.source.url_digest for one in outcomes if not _is_still_wanted(one)])
+
+
+def _tallied_step(one: UrlOutcome) -> str:
+    """Returns the step to count: a failed check counts as a failure, though its row keeps the step of its content."""
+    return str(DedupeStep.FAILED if isinstance(one, NothingFound) else one.step)
 
 
 def _is_still_wanted(one: UrlOutcome) -> bool:

@@ -69,9 +69,10 @@ def find_batch(sent: SentList, now: datetime) -> Batch | None:
 
 def has_due_failures(batch: Batch, now: datetime) -> bool:
     """Tells whether a URL failed in this finished batch, and a report has it tried again."""
-    due = Resource.objects.filter(url_digest=OuterRef("url_digest"), state=UrlState.FAILED, due_at__lte=now)
-    failed = BatchItem.objects.filter(Exists(due), batch=batch, step=DedupeStep.FAILED)
-    return batch.finished_at is not None and failed.exists()
+    failed = Resource.objects.filter(url_digest=OuterRef("url_digest"), state=UrlState.FAILED)
+    due = failed.filter(wanted_urls.past_due(now))
+    items = BatchItem.objects.filter(Exists(due), batch=batch, step=DedupeStep.FAILED)
+    return batch.finished_at is not None and items.exists()
 
 
 def create_batch(sent: SentList, decisions: Sequence[UrlDecision], now: datetime) -> Batch | None:

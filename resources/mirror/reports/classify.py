@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from ..canonical.rules import UrlRules
 from ..canonical.urls import candidate_digests, canonicalise_url, find_surest_digest
 from ..errors import UrlError
+from ..ingest import due_times
 
 ReportStatus = Literal["known", "accepted", "failed", "refused"]
 
@@ -152,7 +153,7 @@ def _status_fields(seen: UrlKnowledge | None, now: datetime) -> tuple[ReportStat
 
 
 def _may_be_tried(seen: UrlKnowledge, now: datetime) -> bool:
-    return seen.due_at is not None and seen.due_at <= now
+    return seen.due_at is not None and due_times.is_past(seen.due_at, now)
 
 
 def _refuse_url(position: int, url: str, why: str) -> UrlDecision:

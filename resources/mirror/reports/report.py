@@ -97,35 +97,35 @@ def report_urls(sent: SentList, now: datetime) -> ReportResult:
         raise ReportError(f"A list has 1 to {MAX_URLS_PER_LIST:,} URLs.")
     earlier = batches.find_batch(sent, now)
     if earlier and (sent.idempotency_key or not batches.has_due_failures(earlier, now)):
-        return _repeat_result(sent, earlier)
-    decisions = _decide_list(sent.urls, now)
+        return _repeat_result(sent, earlier, now)
+    decisions = _decide_list(sent, now)
     batch = batches.create_batch(sent, decisions, now)
     if batch is None:
         earlier = batches.find_batch(sent, now)
         if earlier is None:  # its token was deleted meanwhile, say
             raise UnmadeReportError("The list could not be stored. Send it again.")
-        return _repeat_result(sent, earlier)
+        return _repeat_result(sent, earlier, now)
     _want_open_urls(batch, decisions, now)
     _count_tallies(decisions, now)
     return ReportResult(batch, decisions, is_new=True)
 
 
-def _decide_list(urls: Sequence[str], now: datetime) -> list[UrlDecision]:
+def _decide_list(sent: SentList, now: datetime) -> list[UrlDecision]:
     blocked = hosts.find_blocked_hosts()
-    named, refused = name_urls(urls, url_rules.current_rules(), lambda host: hosts.is_host_blocked(host, blocked))
+    named, refused = name_urls(sent.urls, url_rules.current_rules(), lambda host: hosts.is_host_blocked(host, blocked))
     known = lookup.look_up_urls(list({digest for one in named for digest in one.digests}))
     present = verify_known_urls(known, now)
     decided = decide_urls(named, present, now)
-    _want_due_urls(decided, present, now)
+    _want_due_urls([WantedUrl(one.url_digest, one.url, one.host, sent.referer, now) for one in decided], present, now)
     return sorted([*refused, *decided], key=lambda decision: decision.position)
 
 
-def _want_due_urls(decided: Sequence[UrlDecision], known: Mapping[str, UrlStatus], now: datetime) -> None:
+def _want_due_urls(urls: Sequence[WantedUrl], known: Mapping[str, UrlStatus], now: datetime) -> None:
     """Wants again what failed long ago, and stored content that may have changed."""
-    found = ((one, known.get(one.url_digest)) for one in decided)
-    due = {one.url_digest for one, status in found if status and wanted_urls.is_due(status, one.host, now)}
+    found = ((one, known.get(one.url_digest)) for one in urls)
+    due = [one for one, status in found if status and wanted_urls.is_due(status, one.host, now)]
     if due:
-        wanted_urls.want_due_urls(list(due), now)
+        wanted_urls.want_due_urls(due, now)
 
 
 def _want_open_urls(batch: Batch, decisions: Sequence[UrlDecision], now: datetime) -> None:
@@ -150,14 +150,20 @@ def _count_tallies(decisions: Sequence[UrlDecision], now: datetime) -> None:
         stats.count_urls(step, number, now)
 
 
-def _repeat_result(sent: SentList, batch: Batch) -> ReportResult:
-    """Returns the batch of a list that was sent before, in its present state."""
+def _repeat_result(sent: SentList, batch: Batch, now: datetime) -> ReportResult:
+    """Returns the batch of a list that was sent before, in its present state. Wants stored content that is due."""
     items = list(BatchItem.objects.filter(batch=batch).order_by("position"))
     same = (batch.referer, batch.webhook) == (sent.referer, sent.webhook) and [item.url for item in items] == [
         storable_text(url, MAX_URL_CHARACTERS) for url in sent.urls
     ]
     if not same:
         raise DifferentReportError("This Idempotency-Key was sent with another list, less than a day ago.")
+    stored = [
+        WantedUrl(item.url_digest, item.url, url_syntax.parse_target(item.url).host, batch.referer, now)
+        for item in items
+        if item.step in batches.STORED_STEPS
+    ]
+    _want_due_urls(stored, lookup.look_up_urls([one.url_digest for one in stored]), now)
     retry_times = wanted_urls.find_retry_times({item.url_digest for item in items if item.step == DedupeStep.FAILED})
     return ReportResult(batch, [_decision_of_item(item, retry_times) for item in items], is_new=False)
 

@@ -21,6 +21,7 @@ from resources import tasks
 from resources.mirror import links, lookup, thumbnail_painter, views
 from resources.mirror.file_headers import SAFE_HEADERS
 from resources.mirror.ingest import wanted_urls
+from resources.mirror.ingest.wanted_urls import WantedUrl
 from resources.mirror.lookup import UrlStatus
 from resources.mirror.media.sniff import recognise_content
 from resources.mirror.media.thumbnails import Thumbnail
@@ -213,7 +214,8 @@ def test_what_failed_is_tried_again_after_its_pause_once_for_all(
     lookup.forget_statuses([row.pk])
     assert [client.get(links.sign_url(URL)).status_code for _ in range(2)] == [302, 302]
     assert len(published) == 1
-    assert wanted_urls.want_due_urls([row.pk], datetime.now(UTC)) == 0
+    asked = WantedUrl(row.pk, URL, "example", None, datetime.now(UTC))
+    assert wanted_urls.want_due_urls([asked], datetime.now(UTC)) == 0
 
 
 @pytest.mark.parametrize(("site", "host", "checked"), [(False, None, False), (True, None, True), (True, False, False)])

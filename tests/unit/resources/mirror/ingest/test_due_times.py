@@ -36,6 +36,11 @@ def test_what_is_gone_or_refused_is_not_tried_by_itself(failure: str, status: in
     assert due_times.next_try_at(failure, status, 1, NOW) is None
 
 
+def test_a_time_that_no_clock_in_order_has_written_is_past() -> None:
+    times = {HOUR: False, due_times.LONGEST_FRESHNESS: False, timedelta(0): True, timedelta(days=31): True}
+    assert {later: due_times.is_past(NOW + later, NOW) for later in times} == times
+
+
 def test_an_origin_that_asks_for_a_longer_pause_gets_it() -> None:
     assert due_times.next_try_at("throttled", 429, 1, NOW, wait_seconds=7200) == NOW + 2 * HOUR
     assert due_times.next_try_at("throttled", 429, 1, NOW, wait_seconds=60) == NOW + HOUR

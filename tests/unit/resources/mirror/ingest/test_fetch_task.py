@@ -1,18 +1,20 @@
 """From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from pytest_django import Settings
 
 from resources.fetch.http.messages import FetchRequest
-from resources.mirror import hosts, lookup
+from resources.mirror import hosts, lookup, stats
 from resources.mirror.canonical.urls import canonicalise_url
 from resources.mirror.ingest import settlement, wanted_urls, writer
 from resources.mirror.ingest.fetch_task import InFlight, MirrorTask
 from resources.mirror.ingest.settlement import FetchTarget
 from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl
-from resources.mirror.models import Blob, Resource, UrlState
+from resources.mirror.ingest.wanted_urls import WantedUrl
+from resources.mirror.models import Blob, MirroredHost, Resource, Tally, UrlState
 from resources.mirror.storage import blobs, takedown
 from resources.mirror.url_rules import current_rules
 from retry.errors import PreparationError
@@ -113,7 +115,12 @@ def test_what_was_taken_down_does_not_come_back_by_a_redirect_or_another_url() -
             assert (found.state, found.failure) == ("failed", "taken down")
 
 
-def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere() -> None:
+def claims_end(origin: MirroredOrigin, servers: RedisServers) -> None:
+    """Waits for the ends of the works: rows are written before."""
+    origin.feed_until(lambda: not [key for key in marks(servers) if b"claim" in key])
+
+
+def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere(mirroring: RedisServers) -> None:
     with mirrored_origin() as origin:
         first = answer("200 OK", 'ETag: "one"', body=b"text")
         there, nowhere = (
@@ -124,6 +131,7 @@ def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere
         path = blobs.local_path(row(nowhere).blob_digest)
         path.unlink()
         digests = [digest_of(url) for url in (there, nowhere)]
+        claims_end(origin, mirroring)
         wanted_urls.refetch_urls(digests, datetime.now(UTC))
         origin.feed_until(lambda: not open_rows())
         again = {one.target: one.fields.get("if-none-match") for one in origin.asked[2:]}
@@ -135,11 +143,12 @@ def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere
 
 def requested_later(origin: MirroredOrigin, servers: RedisServers, url: str) -> None:
     """Requests the URL when its work has ended, it is due, and no failure is in force; returns when it is fetched."""
-    origin.feed_until(lambda: not [key for key in marks(servers) if b"claim" in key])
+    claims_end(origin, servers)
     for key in servers.state.client.scan_iter("retry:failure:*"):
         servers.state.client.delete(key)
-    Resource.objects.filter(pk=digest_of(url)).update(due_at=datetime.now(UTC))
-    assert wanted_urls.want_due_urls([digest_of(url)], datetime.now(UTC)) == 1
+    now = datetime.now(UTC)
+    Resource.objects.filter(pk=digest_of(url)).update(due_at=now)
+    assert wanted_urls.want_due_urls([WantedUrl(digest_of(url), url, "127.0.0.1", None, now)], now) == 1
     origin.feed_until(lambda: not open_rows())
 
 
@@ -178,6 +187,8 @@ def test_new_content_is_a_new_blob_and_errors_keep_the_stored_one(mirroring: Red
             found.append((one.state, one.blob_digest == before, round((one.due_at - one.fetched_at).total_seconds())))
         assert found == [("stored", True, 7200), ("stored", True, 86_400), ("stored", False, 86_400)]
         assert [one.fields.get("if-none-match") for one in origin.asked] == [None, '"one"', '"one"', '"one"']
+    stats.flush_tallies()
+    assert dict(Tally.objects.values_list("step", "number")) == {"new": 2, "unchanged": 1, "failed": 1, "body": 2}
     assert Blob.objects.filter(pk=before).exists()
 
 
@@ -222,8 +233,36 @@ def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_co
     now = datetime.now(UTC)
     writer.flush_outcomes([FoundContent(source, contents.digest, now, contents=contents)], now)
     blobs.keep_blob(b"text", contents.digest)
-    assert settlement.digest_at_url("https://example.org/a?utm_source=x", "cd" * 32) == contents.digest
-    assert settlement.digest_at_url("https://example.org/a?utm_source=x", digest) is None
+    url = "https://example.org/a?utm_source=x"
+    found = settlement.find_row_of_redirect(url, replace(source, url_digest="cd" * 32))
+    assert found
+    assert found.blob_digest == contents.digest
+    assert settlement.find_row_of_redirect(url, source) is None
+
+
+def test_a_check_follows_a_redirect_to_a_host_that_is_not_checked(keep: Keep, give: Give) -> None:
+    target = give(keep(b"text"), "https://elsewhere.example/to")
+    MirroredHost.objects.create(host="checked.example", recheck=True)
+    [asked] = report("https://checked.example/a")
+    [other] = report("https://other.example/a")
+    task = MirrorTask()
+    for due_at, is_stopped in ((None, False), (datetime.now(UTC) + timedelta(hours=1), True)):
+        Resource.objects.filter(pk=target.pk).update(due_at=due_at)
+        assert task.stops_before(target.url, "https://checked.example/a", asked) is is_stopped
+        assert task.stops_before(target.url, "https://other.example/a", other)
+
+
+def test_a_redirect_to_known_content_is_checked_no_later_than_that_content(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    settings.MIRROR_RECHECK = True
+    with mirrored_origin() as origin:
+        target = origin.does("/to", answer("200 OK", "Cache-Control: max-age=600", body=b"text"))
+        url = origin.does("/a", redirect("/to"))
+        origin.mirror(target)
+        origin.mirror(url)
+        assert origin.targets == ["/to", "/a"]
+        assert row(url).due_at == row(target).due_at
 
 
 def test_the_rows_that_a_fetch_writes_have_the_token_of_its_claim(mirroring: RedisServers) -> None:

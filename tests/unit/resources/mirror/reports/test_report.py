@@ -20,6 +20,7 @@ from tests.conftest import RedisServers
 from tests.support.mirror_rows import (
     HOUR,
     NOW,
+    blob,
     content,
     digest_of,
     fail,
@@ -137,6 +138,58 @@ def test_addresses_that_cannot_be_used_refuse_the_list(fields: dict[str, str], s
     with pytest.raises(ReportError, match=said):
         report("a", **fields)
     assert not Batch.objects.exists()
+
+
+def test_the_same_list_within_a_day_has_stored_content_checked_too(settings: Any) -> None:
+    settings.MIRROR_RECHECK = True
+    first = report("a")
+    store("a")
+    batches.settle_batch(first.batch.pk, NOW)
+    Resource.objects.update(due_at=NOW + HOUR)
+    lookup.forget_statuses([digest_of(url("a"))])
+    states = []
+    for at in (NOW + HOUR / 2, NOW + HOUR):
+        again = reports_report.report_urls(sent("a"), at)
+        assert (again.batch.pk, again.decisions[0].status) == (first.batch.pk, "known")
+        states.append(Resource.objects.get().state)
+    assert states == ["stored", "wanted"]
+
+
+@pytest.mark.parametrize(("state", "accepted"), [("failed", "accepted"), ("stored", "known")])
+def test_a_time_that_a_clock_ahead_wrote_holds_nothing_up(settings: Any, state: str, accepted: str) -> None:
+    settings.MIRROR_RECHECK = True
+    first = report("a")
+    store("a")
+    Resource.objects.update(state=state, failure="transient", due_at=NOW + timedelta(days=400))
+    lookup.forget_statuses([digest_of(url("a"))])
+    batches.settle_batch(first.batch.pk, NOW)
+    again = report("a")
+    assert (again.decisions[0].status, Resource.objects.get().state) == (accepted, "wanted")
+
+
+@pytest.mark.parametrize("referer", ["https://right.example/", ""])
+def test_the_report_that_has_a_url_tried_again_names_the_referer(referer: str) -> None:
+    report("a", referer="https://first.example/")
+    fail("a")
+    Resource.objects.update(due_at=NOW)
+    lookup.forget_statuses([digest_of(url("a"))])
+    report("a", referer=referer)
+    row = Resource.objects.get()
+    assert (row.state, row.referer) == ("wanted", referer)
+
+
+def test_stored_content_is_checked_by_a_signature_that_still_holds(settings: Any) -> None:
+    settings.MIRROR_RECHECK = True
+    over, fresh = (
+        f"https://images.example.org/a?Key-Pair-Id=k&Signature=s&Expires={int(NOW.timestamp()) + seconds}"
+        for seconds in (-1, 900)
+    )
+    blob("a")
+    resource("a", url=over, state="stored", blob_digest=content("a"), due_at=NOW, expires_at=NOW - HOUR)
+    for reported, state in ((over, "stored"), (fresh, "wanted")):
+        reports_report.report_urls(SentList([reported], "tests"), NOW)
+        row = Resource.objects.get()
+        assert (row.state, row.url) == (state, reported)
 
 
 @pytest.mark.parametrize("number", [0, reports_report.MAX_URLS_PER_LIST + 1])
