@@ -78,6 +78,7 @@ class OriginBusy:
     """The frontier takes no job for the domain: its backlog is full, or it rests."""
 
     wait_seconds: float
+    is_resting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _read_enqueued(reply: JobEnqueued | JobJoined | BacklogFull | None, state: C
     if isinstance(reply, BacklogFull):
         return OriginBusy(reply.wait_seconds)
     if _is_resting(reply):
-        return OriginBusy(reply.rest_seconds)
+        return OriginBusy(reply.rest_seconds, is_resting=True)
     return (WorkEnqueued if isinstance(state, ClaimBegun) else WorkInHand)(reply.wait_seconds)
 
 

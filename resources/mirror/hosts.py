@@ -146,10 +146,11 @@ def distrust_host(host: str, now: datetime, seconds: float) -> int:
     `finish_distrusting` continues. Raises DatabaseError.
     """
     until, number = time.monotonic() + seconds, 0
+    again = {"wanted_at": now, "due_at": now, "attempts": 0}
     for urls in _doubtful_urls(host):
         with lookup.forget_around_change(urls):
             stored = Resource.objects.filter(pk__in=urls, state=UrlState.STORED)
-            number += database.update_in_order(stored, state=UrlState.WANTED, due_at=now, attempts=0, **NO_CONTENT)
+            number += database.update_in_order(stored, state=UrlState.WANTED, **again, **NO_CONTENT)
         if time.monotonic() >= until:
             return number
     database.delete_all_in_order(Validator.objects.filter(host=host), until)

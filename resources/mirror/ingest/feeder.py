@@ -101,6 +101,9 @@ def _hand_over(rows: Sequence[Resource], lane: UrlLane, now: datetime) -> _Hando
 
 
 def _note_outcome(result: _HandoverResult, row: Resource, outcome: EnqueueOutcome, now: datetime) -> None:
+    if given_up := _give_up_row(row, outcome, now):
+        result.given_up.append(given_up)
+        return
     match outcome:
         case WorkEnqueued(wait_seconds):
             result.handed_over += 1
@@ -112,17 +115,28 @@ def _note_outcome(result: _HandoverResult, row: Resource, outcome: EnqueueOutcom
         case OriginBusy(wait_seconds):
             result.later[row.host] = wait_seconds
             result.postponed[row.url_digest] = now + timedelta(seconds=min(max(wait_seconds, 1.0), MAX_LATER_SECONDS))
-        case UrlRefused():
-            result.given_up.append(_nothing_found(row, Failure.REFUSED.value, "not a URL that can be asked for", now))
         case LaneFull():
             result.full = True
-        case WorkFailed(status, detail, _) if status != BUSY_STATUS and row.attempts + 1 >= settings.MIRROR_ATTEMPTS:
-            result.given_up.append(_nothing_found(row, Failure.TRANSIENT.value, detail, now))
         case WorkFailed(status, _, wait_seconds):  # a fetcher wrote the failure record, and not the row
             result.postponed[row.url_digest] = now + timedelta(seconds=wait_seconds + 1)
             result.attempted += [row.url_digest] if status != BUSY_STATUS else []
         case WorkDone():
             result.postponed[row.url_digest] = now + timedelta(seconds=1)
+
+
+def _give_up_row(row: Resource, outcome: EnqueueOutcome, now: datetime) -> NothingFound | None:
+    """Returns the end of the URL's round, or None: it waits on."""
+    patience_over = row.wanted_at < now - timedelta(days=settings.MIRROR_FAILED_DAYS)
+    match outcome:
+        case UrlRefused():
+            return _nothing_found(row, Failure.REFUSED.value, "not a URL that can be asked for", now)
+        case WorkFailed(status, detail, _) if status != BUSY_STATUS:
+            is_last = row.attempts + 1 >= settings.MIRROR_ATTEMPTS
+            return _nothing_found(row, Failure.TRANSIENT.value, detail, now) if is_last else None
+        case OriginBusy(is_resting=True) | WorkFailed() if patience_over:  # a list waits for the URL's end
+            detail = f"its server asked to wait for {settings.MIRROR_FAILED_DAYS} days"
+            return _nothing_found(row, Failure.THROTTLED.value, detail, now)
+    return None
 
 
 def _write_result(result: _HandoverResult, now: datetime) -> None:

@@ -41,7 +41,7 @@ FEED_TASK = "resources.feed_mirror"
 FEED_QUEUE = "work"
 FEED_ASKED_KEY, FEED_ASKED_SECONDS = "mirror:feed-asked", 10
 """While the feeder is called, later reports within this time share the call."""
-DUE_FIELDS = ("url", "host", "attempts", "rounds", "blob_digest", "step")
+DUE_FIELDS = ("url", "host", "wanted_at", "attempts", "rounds", "blob_digest", "step")
 
 _log = logging.getLogger("tarry.mirroring")
 
@@ -125,7 +125,8 @@ def _renew_signatures(rows: Sequence[Resource], of: Q, *, wants: bool) -> None:
     for digest, before in there.items():
         row, until = signed[digest], signed[digest].expires_at
         if before and until and before < until:
-            again = {"state": UrlState.WANTED, "due_at": row.due_at, "failure": "", "detail": ""} if wants else {}
+            times = {"wanted_at": row.wanted_at, "due_at": row.due_at}
+            again = {**times, "state": UrlState.WANTED, "failure": "", "detail": ""} if wants else {}
             if renewable.filter(pk=digest, expires_at__lt=until).update(url=row.url, expires_at=until, **again):
                 lookup.forget_statuses([digest])
 
@@ -167,7 +168,7 @@ def want_due_urls(urls: Sequence[WantedUrl], now: datetime) -> int:
     due |= Q(past_due(now) | Q(due_at=None), is_valid, state=UrlState.STORED)
     number = 0
     for referer in {one.referer for one in urls}:
-        again = {"due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
+        again = {"wanted_at": now, "due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
         again |= {} if referer is None else {"referer": referer}
         for some in database.split_portions(sorted(one.url_digest for one in urls if one.referer == referer)):
             with lookup.forget_around_change(some):
@@ -294,7 +295,7 @@ def refetch_urls(url_digests: Sequence[str], now: datetime) -> int:
     # Content taken down since the first query stays so.
     left = Resource.objects.filter(url_digest__in=chosen).exclude(failure=takedown.TAKEN_DOWN_FAILURE)
     anew = {"due_at": now, "attempts": 0, "rounds": 0, "failure": "", "detail": "", "status": None}
-    database.update_in_order(left, state=UrlState.WANTED, **anew)
+    database.update_in_order(left, state=UrlState.WANTED, wanted_at=now, **anew)
     lookup.forget_statuses(chosen)
     feed_soon()
     return len(chosen)

@@ -89,9 +89,8 @@ def want_urls_again(urls: Collection[str], now: datetime) -> None:
         rows = Resource.objects.filter(url_digest__in=some)
         with lookup.forget_around_change(some):
             database.update_in_order(rows.filter(state=UrlState.WANTED).exclude(blob_digest=""), blob_digest="")
-            database.update_in_order(
-                rows.filter(state=UrlState.STORED), state=UrlState.WANTED, blob_digest="", due_at=now, attempts=0
-            )
+            again = {"wanted_at": now, "due_at": now, "attempts": 0}
+            database.update_in_order(rows.filter(state=UrlState.STORED), state=UrlState.WANTED, blob_digest="", **again)
 
 
 def forget_validators(digests: Collection[str], until: float | None = None) -> bool:

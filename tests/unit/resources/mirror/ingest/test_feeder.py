@@ -65,6 +65,24 @@ def test_nothing_is_handed_over_for_a_domain_that_is_left_alone(mirroring: Redis
     assert Resource.objects.get(host="example.org").due_at > datetime.now(UTC) + timedelta(minutes=5)  # type: ignore[operator]
 
 
+def test_a_url_of_a_server_that_only_asks_to_wait_is_given_up_after_months(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    settings.MIRROR_FAILED_DAYS = 90
+    old, young = report(*urls(2))
+    Resource.objects.filter(pk=old).update(wanted_at=datetime.now(UTC) - timedelta(days=91))
+    stores.run_steps(queue.block_domain("example.org", 3600))
+    feed()
+    rows = Resource.objects.in_bulk([old, young])
+    assert (rows[old].state, rows[old].failure) == ("failed", "throttled")
+    assert rows[old].due_at > datetime.now(UTC) + timedelta(minutes=59)  # type: ignore[operator]
+    assert rows[young].state == "wanted"
+    wanted_urls.refetch_urls([old], datetime.now(UTC))
+    stores.fast_client("state").delete(feeder.LATER_HOSTS_KEY)
+    feed()
+    assert Resource.objects.get(pk=old).state == "wanted"
+
+
 def test_no_host_fills_the_lane(mirroring: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.FETCH_DELAY_SECONDS = 60
     lanes(settings, 20)

@@ -166,7 +166,7 @@ def test_a_content_of_many_urls_is_lost_in_portions(keep: Keep, give: Give, monk
 
     with connection.execute_wrapper(counted):
         assert retention.lose_blobs([blob.digest], NOW) == 10
-    assert max(counts) <= 3 + 5
+    assert max(counts) <= 3 + 6
     assert Resource.objects.filter(state=UrlState.WANTED).count() == 10
 
 
