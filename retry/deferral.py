@@ -153,7 +153,13 @@ def _build_response(
             return responses.content_response(request, content, stale=stale, why=why, now=datetime.now(UTC))
         case Fail(status, detail, wait_seconds):
             keep_seconds = 1 if status == 404 else 0
-            return responses.problem_response(status, detail, wait_seconds=wait_seconds, keep_seconds=keep_seconds)
+            return responses.problem_response(
+                status,
+                detail,
+                wait_seconds=wait_seconds,
+                cache_status="Tarry; fwd=miss; detail=failed",
+                keep_seconds=keep_seconds,
+            )
         case Refuse(wait_seconds, why):
             detail, word = f"Try again later: {why}.", f'Tarry; fwd=miss; detail="{why}"'
             return responses.problem_response(503, detail, wait_seconds=wait_seconds, cache_status=word)

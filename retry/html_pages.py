@@ -81,7 +81,8 @@ def _render_page(template: str, context: Mapping[str, object]) -> bytes:
 def _page_fields(*, has_script: bool = False) -> dict[str, str]:
     """The header fields of a page. Nothing on it comes from elsewhere, or is shown within another site's page."""
     files = " ".join(filter(None, ["'self'", _static_site(), _origin(settings.STATIC_URL or "")]))
-    script = f"script-src {files}; connect-src 'self'; " if has_script else ""
+    status = " ".join(filter(None, ["'self'", _origin(conf().RETRY_AFTER_SERVER)]))  # a site has several names
+    script = f"script-src {files}; connect-src {status}; " if has_script else ""
     policy = f"default-src 'none'; {script}style-src {files}; img-src {files}"
     return {
         "Content-Type": "text/html; charset=utf-8",

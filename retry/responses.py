@@ -253,7 +253,7 @@ def status_reply(
         case LookResult(content=content) if content is not None:
             return _see_other_reply(ticket, "ready")
         case LookResult(state=claim_state.WorkFailed(code, detail, wait_seconds)):
-            return problem_reply(code, detail, wait_seconds=wait_seconds)
+            return problem_reply(code, detail, wait_seconds=wait_seconds, why="failed")
         case Exception():
             return _unknown_state_reply()
         case LookResult(state=claim_state.ClaimTaken(_, wait_seconds)):
@@ -272,9 +272,12 @@ def _see_other_reply(ticket: Ticket, why: str) -> ClientReply:
     return ClientReply(303, {**headers.uncached_headers(f"Tarry; fwd=miss; detail={why}"), "Location": ticket.redirect})
 
 
-def problem_reply(status: int, detail: str, *, wait_seconds: float | None = None, preference: str = "") -> ClientReply:
+def problem_reply(
+    status: int, detail: str, *, wait_seconds: float | None = None, why: str = "", preference: str = ""
+) -> ClientReply:
     """A problem+json answer that no cache keeps. `preference` is the applied part of the client's."""
-    fields = headers.uncached_headers("Tarry; fwd=miss", wait_seconds) | headers.preference_headers(preference)
+    word = f"Tarry; fwd=miss; detail={why}" if why else "Tarry; fwd=miss"
+    fields = headers.uncached_headers(word, wait_seconds) | headers.preference_headers(preference)
     title = PROBLEM_TITLES.get(status, "Error")
     body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail})
     return ClientReply(status, {**fields, "Content-Type": headers.PROBLEM_TYPE}, body.encode())

@@ -126,6 +126,19 @@ def test_the_waiting_page_is_replaced_by_the_content_and_leaves_nothing_to_go_ba
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize(
+    ("behaviour", "said"), [("unavailable", "It is not there now."), ("refuse", "The origin refused.")]
+)
+def test_a_failure_takes_the_place_of_the_waiting_page_whatever_its_status(
+    stack: Stack, desktop: Visit, name: str, behaviour: str, said: str
+) -> None:
+    desktop.page.goto(f"{stack.base_url}/slow/{name}?html=1&gated=1&behaviour={behaviour}")
+    expect(desktop.page.get_by_role("heading", name="Being prepared")).to_be_visible()
+    stack.open_gate(name)
+    expect(desktop.page.get_by_text(said)).to_be_visible()
+
+
+@pytest.mark.browser
 def test_without_scripts_the_waiting_page_loads_the_content_by_itself(
     stack: Stack, browser: Browser, name: str
 ) -> None:

@@ -18,11 +18,17 @@
       redirect: "manual",
       cache: "no-store",
     }).catch(() => null); // the site cannot be reached
-    if (answer && answer.status !== 202 && answer.status !== 503) return show();
+    if (answer && hasEnded(answer)) return show();
     const told = answer?.status === 202 ? await answer.json().catch(() => ({})) : {};
     if (told.waiting) state.textContent = told.waiting;
     const pause = Math.max(0, LEAST_PAUSE_MS - (Date.now() - began));
     setTimeout(ask, pause, Math.min(heldSeconds * 2, MOST_HELD_SECONDS));
+  }
+
+  // A failed preparation may have any status. Any other 503 is a refusal to tell the state now.
+  function hasEnded(answer) {
+    const isFailure = /detail=failed/.test(answer.headers.get("Cache-Status"));
+    return isFailure || (answer.status !== 202 && answer.status !== 503);
   }
 
   function show() {

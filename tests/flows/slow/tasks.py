@@ -58,6 +58,8 @@ def _misbehave(behaviour: str, execution: int) -> None:
             raise RuntimeError("the painter fell over")
         case "refuse":
             raise PreparationError("The origin refused.", status=502)
+        case "unavailable":
+            raise PreparationError("It is not there now.", status=503, retry_seconds=600)
         case "missing":
             raise PreparationError("There is no such thing.", status=404)
         case "die":

@@ -78,4 +78,5 @@ def test_at_another_host_the_page_takes_its_files_from_the_site(settings: Settin
     reply = waiting_page_reply(TICKET, "Waiting.", 1)
     assert b'src="https://tiles.example/static/retry/waiting' in reply.body
     assert b'data-status="https://wait.example/retry_after/status?' in reply.body
-    assert "script-src 'self' https://tiles.example;" in reply.headers["Content-Security-Policy"]
+    policy = reply.headers["Content-Security-Policy"]
+    assert "script-src 'self' https://tiles.example; connect-src 'self' https://wait.example;" in policy
