@@ -35,7 +35,7 @@ SLUGS_PER_QUERY = 500
 READERS_PER_CALL = 500
 DAY_SHARE_OF_STATE = 1 / 256
 
-_READERS_KEPT = timedelta(days=READER_DAYS + 1)
+READERS_KEPT = timedelta(days=READER_DAYS + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _note_readers_call(rows: _ReadRows, pairs: Sequence[tuple[int, str]], now: d
     keys = [_day_key("feeds:reader-bytes", now), *(_readers_key(rows, pk, now) for pk, _ in pairs)]
     most_bytes = int(settings.STATE_MAX_BYTES * DAY_SHARE_OF_STATE)
     readers = (reader for _, reader in pairs)
-    return ScriptCall("state", "feeds.note_readers", keys, (int(_READERS_KEPT.total_seconds()), most_bytes, *readers))
+    return ScriptCall("state", "feeds.note_readers", keys, (int(READERS_KEPT.total_seconds()), most_bytes, *readers))
 
 
 def _ids_by_slug(rows: _ReadRows, slugs: Collection[str]) -> dict[str, int]:

@@ -149,7 +149,7 @@ MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
 FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 2000 if SMALL else 10_000)
 _fetched = {"publisher": "resources.fetch.dispatch.publish", "workers": FETCH_IN_FLIGHT}
 _fetched |= {"line": "resources.fetch.frontier.queue.count_jobs_before"}
-_warm = (10 if SMALL else 200) * BACKLOG_LIMIT
+_warm = (6 if SMALL else 150) * BACKLOG_LIMIT
 _painted = {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "interactive": True, "skips": True}
 RETRY_LANES = {  # the fastest first
     "paint.now": {**_painted},

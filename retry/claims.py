@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Literal
 
 from . import stores
-from .conf import LaneBounds, conf
+from .conf import LaneBounds, StateShare, conf
 from .errors import PreparationError
 from .scripts import Reply, ScriptCall
 from .work import Work
@@ -27,8 +27,8 @@ STARTED, SKIPPED = 1, 2
 LAPSES_IN_A_ROW_SECONDS = 900
 """A lapse counts as the second one within this time. It is twice the longest run of a piece of work."""
 
-MAX_FAILURES = 50_000
-"""Failure records, of all work together: those that end soonest are forgotten first. They are about 21 MB."""
+FAILURE_RECORDS = StateShare(1 / 50, record_bytes=420)
+"""Failure records, of all work together: those that end soonest are forgotten first."""
 
 SETBACKS_KEY = "retry:setbacks"
 """The list in `state` of the times (ms) by which the clock was set back, until all expiry times have followed."""
@@ -184,7 +184,7 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 def finish_terms() -> str:
     """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
-    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": MAX_FAILURES}
+    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": FAILURE_RECORDS.most_records}
     return json.dumps({**_end_terms(), **bounds})
 
 

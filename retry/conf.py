@@ -32,7 +32,7 @@ def _default_lanes() -> dict[str, LaneBounds]:
         "paint.now": {"limit": 500, "workers": 2, "interactive": True, "skips": True},
         "paint.pages": {"limit": 500, "workers": 2, "interactive": True, "skips": True, "up": "paint.now"},
         "paint.refresh": {"limit": 2000, "workers": 1, "skips": True, "up": "paint.now"},
-        "paint.warm": {"limit": 100_000, "workers": 1, "up": "paint.refresh"},
+        "paint.warm": {"limit": 75_000, "workers": 1, "up": "paint.refresh"},
     }
 
 
@@ -50,6 +50,7 @@ class Conf:
     RETRY_DELIVERY: str = "redirect"
     RETRY_MAX_CLIENTS: int = 20_000
     RETRY_CLIENTS_PER_ADDRESS: int = 0
+    STATE_MAX_BYTES: int = 1024**3
     RETRY_FRONT: str = ""
     RETRY_INSTANCE: str = ""
     HOT_SECONDS: float = 5
@@ -80,6 +81,18 @@ class Conf:
 def conf() -> Conf:
     given = {f.name: getattr(settings, f.name) for f in fields(Conf) if hasattr(settings, f.name)}
     return Conf(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class StateShare:
+    """The share of STATE_MAX_BYTES that a family of keys may take, and the bytes that a record of it takes."""
+
+    share: float
+    record_bytes: int
+
+    @property
+    def most_records(self) -> int:
+        return max(1, int(conf().STATE_MAX_BYTES * self.share / self.record_bytes))
 
 
 setting_changed.connect(lambda **_: conf.cache_clear(), weak=False)  # tests override settings

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from . import stores
-from .conf import conf
+from .conf import StateShare, conf
 from .errors import StoreUnavailable
 from .scripts import ScriptCall
 
@@ -32,8 +32,10 @@ PARTS_SUFFIX = "/parts"
 
 ANSWER_WORDS = ("hot", "passed", "waiting", "missing", "busy", "failed", "other")
 
-MAX_GROUPS = 2000
-"""The most groups that are counted by name; requests of further groups are counted under none."""
+NAMED_GROUPS = StateShare(1 / 6, record_bytes=85 * 7 * (PERIOD_KEPT_SECONDS // PERIOD_SECONDS))
+"""The groups that are counted by name: by each kind of answer, in each period. Requests of further groups are counted
+under no name.
+"""
 
 GENERATION_MARK = "@"
 """The text behind this mark in a content key tells contents of one address apart; popularity counts them as one."""
@@ -83,7 +85,7 @@ def count_call(
         by_kind.setdefault(content_kind(content_key), []).append((content_key, weight))
     rows = [[hit.kind, hit.group, hit.answer, hit.exists, hit.period, hit.number] for hit in found]
     half_life, most_keys = conf().POPULARITY_HALF_LIFE_SECONDS, conf().POPULARITY_KEYS
-    bounds = (PERIOD_KEPT_SECONDS, half_life, most_keys, MAX_GROUPS)
+    bounds = (PERIOD_KEPT_SECONDS, half_life, most_keys, NAMED_GROUPS.most_records)
     keys = [_position_key(source), HITS_KEY, _GROUPS_KEY, _DECAYS_KEY]
     return ScriptCall("state", "count", keys, [before, after, *bounds, json.dumps(rows), json.dumps(by_kind)])
 

@@ -26,7 +26,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from . import metrics
-from .conf import conf
+from .conf import StateShare, conf
 from .errors import StoreUnavailable
 from .scripts import Reply, ScriptCall, Server
 
@@ -345,8 +345,8 @@ def async_clients(*, patient: bool = False) -> AsyncClients:
     return {"state": async_client("state", patient=patient), "cache": async_client("cache", patient=patient)}
 
 
-MAX_WINDOW_MEMBERS = 20_000
-"""Members with a count of their own in a window, about 3 MB. Strangers can invent more: those share one count."""
+WINDOW_MEMBERS = StateShare(1 / 350, record_bytes=150)
+"""Members with a count of their own in a window. Strangers can invent more: those share one count."""
 
 
 def count_in_window(
@@ -357,7 +357,9 @@ def count_in_window(
     Returns the count, and the seconds until the next window.
     """
     window = math.floor(now_seconds / window_seconds)
-    call = ScriptCall(server, "window", [f"{group}:{window}"], [member, number, MAX_WINDOW_MEMBERS, window_seconds])
+    call = ScriptCall(
+        server, "window", [f"{group}:{window}"], [member, number, WINDOW_MEMBERS.most_records, window_seconds]
+    )
     counted = cast(int, _execute_on(fast_client(server), call))
     return counted, (window + 1) * window_seconds - now_seconds
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from retry import contents, popularity, stores
+from retry.conf import StateShare
 from retry.contents import Content
 
-MAX_NOTED_CONTENTS = 20_000
-"""The contents that are noted; those stored longest ago give way. They take about 5 MB in `state`."""
+NOTED_CONTENTS = StateShare(1 / 200, record_bytes=250)
+"""The contents that are noted; those stored longest ago give way."""
 
 _NOTES_KEY, _ORDER_KEY = "prewarm:prepared", "prewarm:prepared-at"
 
@@ -36,7 +37,7 @@ def note_prepared(notes: Collection[PreparedNote]) -> None:
         client = stores.patient_client("state")
         client.hset(_NOTES_KEY, mapping=values)
         client.zadd(_ORDER_KEY, {_counted_key(each): each.stored_at for each in notes})
-        if (excess := client.zcard(_ORDER_KEY) - MAX_NOTED_CONTENTS) > 0:
+        if (excess := client.zcard(_ORDER_KEY) - NOTED_CONTENTS.most_records) > 0:
             _forget([key.decode() for key in cast("list[bytes]", client.zrange(_ORDER_KEY, 0, excess - 1))])
 
 

@@ -15,6 +15,7 @@ from django.core.signals import setting_changed
 
 from retry import claims
 from retry.claims import ClaimEnd, finish_terms
+from retry.conf import StateShare
 from retry.scripts import ScriptCall
 from retry.stores import Steps
 
@@ -77,6 +78,14 @@ class PutJobBack:
 AfterReport = HoldJob | EndJob | RetryJob | PutJobBack
 
 
+KNOWN_DOMAINS = StateShare(1 / 80, record_bytes=650)
+EVIDENT_DOMAINS = StateShare(1 / 100, record_bytes=20_000)
+SLOW_URLS = StateShare(1 / 700, record_bytes=150)
+"""The records of the frontier that hosts and URLs without number drive: see `Politeness`. A registrable domain has
+evidence of a hundred refusals at the most.
+"""
+
+
 @cache
 def configured_politeness() -> Politeness:
     """Returns the numbers by the current settings. Units are those of docs/settings.md."""
@@ -92,6 +101,9 @@ def configured_politeness() -> Politeness:
         backlog=settings.FETCH_BACKLOG,
         domain_backlog=settings.FETCH_DOMAIN_BACKLOG,
         stall_seconds=settings.FETCH_STALL_SECONDS,
+        most_domains=KNOWN_DOMAINS.most_records,
+        most_evidence=EVIDENT_DOMAINS.most_records,
+        most_slow=SLOW_URLS.most_records,
     )
 
 

@@ -35,6 +35,7 @@ LONG_QUEUE_SECONDS = 60.0
 """A host with so long a queue gets no more URLs for half of that time: the lanes are for all hosts."""
 MAX_LATER_SECONDS = 600.0
 MAX_LATER_HOSTS = 500
+"""Those that wait longest. URLs of further hosts are handed over, and refused, row by row."""
 IN_HAND_SECONDS = 120.0
 """Pause before a handed-over row is checked again: its claim may have been lost with Redis' data."""
 MAX_EXPIRED_ROWS = 500
@@ -179,4 +180,5 @@ def _postpone_hosts(later: dict[str, float], now: datetime) -> None:
             moments = {host: time.time() + min(seconds, MAX_LATER_SECONDS) for host, seconds in later.items()}
             client.zadd(LATER_HOSTS_KEY, moments)
             client.zremrangebyscore(LATER_HOSTS_KEY, "-inf", time.time())
+            client.zremrangebyrank(LATER_HOSTS_KEY, 0, -MAX_LATER_HOSTS - 1)
             client.expire(LATER_HOSTS_KEY, int(2 * MAX_LATER_SECONDS))

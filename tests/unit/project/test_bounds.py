@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 
 import pytest
 from pytest_django import Settings
@@ -12,7 +12,11 @@ from feeds import followers
 from project import login
 from resources import database
 from resources.fetch.frontier import queue
-from resources.fetch.frontier.politeness import Politeness
+from resources.mirror.ingest import url_outcome, writer
+from resources.mirror.ingest.url_outcome import SourceUrl
+from resources.mirror.models import Resource
+from resources.mirror.reports import report
+from resources.mirror.reports.batches import SentList
 from retry import claim_state, claims, stores
 from retry.errors import PreparationError
 from retry.stores import Steps
@@ -28,13 +32,9 @@ WORK = Work("paint:a:1", "paint:a", "paint.now", "paint.refresh", "tests.paint",
 
 
 @pytest.fixture
-def small_state(redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server with a little room above what it needs for scripts, and bounds in proportion."""
+def small_state(redis_servers: RedisServers, settings: Settings) -> Iterator[None]:
+    """A server with a little room above what it needs for scripts, and the bounds of such a one."""
     settings.STATE_MAX_BYTES, settings.RETRY_DONE_SECONDS = ROOM_BYTES, 0.01
-    monkeypatch.setattr(claims, "MAX_FAILURES", 500)
-    monkeypatch.setattr(stores, "MAX_WINDOW_MEMBERS", 500)
-    small = replace(Politeness(), most_domains=500, most_evidence=5, most_slow=500)
-    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: small))  # its cache is cleared as settings change
     do_some_work()
     state = redis_servers.state.client
     state.config_set("maxmemory", state.info("memory")["used_memory"] + ROOM_BYTES)
@@ -85,10 +85,23 @@ def sign_in_as_anybody(number: int) -> None:
         login.seconds_to_wait(login.SignInAttempt(f"network {each}", f"account {each}"), 0)
 
 
+def report_many_lists(number: int) -> None:
+    for each in range(number):
+        urls = [f"https://{place % 500}.example/{each}/{place}" for place in range(report.MAX_URLS_PER_LIST)]
+        report.report_urls(SentList(urls, "tests"), feed_rows.NOW)
+        wanted = Resource.objects.filter(state="wanted")
+        missing = [
+            url_outcome.give_up_outcome(SourceUrl(row.pk, row.url, row.host), row, "permanent", "404", feed_rows.NOW)
+            for row in wanted
+        ]
+        writer.flush_outcomes(missing, feed_rows.NOW)
+
+
 FLOODS: dict[str, Callable[[], None]] = {
     "failures": lambda: run_all([fail_work(number) for number in range(6_000)]),
     "hosts": lambda: run_all([be_refused_after_a_redirect(number) for number in range(4_000)]),
     "readers": partial(be_many_readers, 15),
+    "reports": partial(report_many_lists, 2),
     "sign-ins": partial(sign_in_as_anybody, 10_000),
 }
 

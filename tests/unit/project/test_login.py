@@ -11,6 +11,7 @@ from pytest_django import Settings
 from project import login, middleware
 from project.login import SignInAttempt
 from retry import stores
+from retry.conf import StateShare
 from tests.conftest import RedisServers
 
 MOMENT = 1_795_000_000.0 // login.GUESS_WINDOW_SECONDS * login.GUESS_WINDOW_SECONDS + 100
@@ -106,7 +107,7 @@ def test_strangers_without_number_share_one_count_and_lock_out_no_known_browser(
 ) -> None:
     known = Client()
     assert sign_in(known, PASSWORD, "192.0.2.77").status_code == 302
-    monkeypatch.setattr(stores, "MAX_WINDOW_MEMBERS", 5)
+    monkeypatch.setattr(stores, "WINDOW_MEMBERS", StateShare(1, record_bytes=1024**3 // 5))
     flood = [guess(f"198.51.100.{each}", username=f"name {each}")[0] for each in range(20)]
     assert (
         flood == [200] * 7 + [429] * 13

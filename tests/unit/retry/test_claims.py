@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from retry import claims, stores
 from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, WorkDone, WorkFailed, WorkUnknown
+from retry.conf import StateShare
 from retry.work import Work
 from retry.worker import sweep_claims
 from tests.conftest import RedisServers
@@ -62,7 +63,7 @@ def test_a_done_mark_takes_room_only_while_it_is_in_force(work: Work, servers: R
 def test_a_flood_of_failures_leaves_the_records_that_last_longest(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "MAX_FAILURES", 10)
+    monkeypatch.setattr(claims, "FAILURE_RECORDS", StateShare(1, record_bytes=1024**3 // 10))
     works = [replace(work, key=f"paint:a:{number}") for number in range(30)]
     for wait_seconds, each in enumerate(works):
         claim_calls.fail(each, claim_calls.running(each), retry_seconds=60 + wait_seconds)

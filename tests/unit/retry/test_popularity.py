@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from retry import popularity, stores
+from retry.conf import StateShare
 from retry.errors import StoreUnavailable
 from retry.popularity import PeriodHits, TotalHits
 from tests.conftest import RedisServers
@@ -142,7 +143,7 @@ def test_a_group_is_named_once_something_of_it_exists() -> None:
 
 
 def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(popularity, "MAX_GROUPS", 2)
+    monkeypatch.setattr(popularity, "NAMED_GROUPS", StateShare(1, record_bytes=1024**3 // 2))
     count(found=[hit(group=group) for group in ("a", "b", "c", "d")])
     assert {(one.group, one.number) for one in popularity.load_totals()} == {("a", 1), ("b", 1), ("", 2)}
 

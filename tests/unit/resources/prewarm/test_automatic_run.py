@@ -16,6 +16,7 @@ from resources.tiles.tile_address import Tile
 from resources.tiles.work import paint_work
 from resources.traffic import prepared
 from retry import claims, popularity, stores
+from retry.conf import StateShare
 from tests.conftest import RedisServers
 
 from ..conftest import Load, LoadUpstream
@@ -209,7 +210,7 @@ def test_requests_are_counted_while_it_is_not_known_what_they_found(
 
 
 def test_notes_of_prepared_content_are_bounded(redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "MAX_NOTED_CONTENTS", 3)
+    monkeypatch.setattr(prepared, "NOTED_CONTENTS", StateShare(1, record_bytes=1024**3 // 3))
     for number in range(10):
         prepared.note_prepared([prepared.PreparedNote(f"tile:{number}", float(number))])
     client = stores.fast_client("state")

@@ -65,6 +65,16 @@ def test_nothing_is_handed_over_for_a_domain_that_is_left_alone(mirroring: Redis
     assert Resource.objects.get(host="example.org").due_at > datetime.now(UTC) + timedelta(minutes=5)  # type: ignore[operator]
 
 
+def test_of_the_hosts_with_enough_work_some_are_noted(mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeder, "MAX_LATER_HOSTS", 3)
+    hosts = [f"{number}.example" for number in range(9)]
+    for host in hosts:
+        stores.run_steps(queue.block_domain(host, 300))
+    report(*(f"https://{host}/" for host in hosts))
+    assert feed() == 0
+    assert stores.fast_client("state").zcard(feeder.LATER_HOSTS_KEY) == 3
+
+
 def test_a_url_of_a_server_that_only_asks_to_wait_is_given_up_after_months(
     mirroring: RedisServers, settings: Settings
 ) -> None:
