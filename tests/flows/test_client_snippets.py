@@ -1,7 +1,7 @@
 """The code of docs/clients.md at a server that is busy at first, and then redirects: it asks again, and gets the tile.
 
 Leaflet's page is run in test_layer_page.py. The other map libraries are not in this repository: here small stand-ins
-load a tile as they do, and tell the page of a failure. QGIS is not run.
+load a tile as they do, and tell the page of a failure. QGIS is not run: of its code only the address is tried.
 """
 
 import io
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import requests
+from lxml.etree import fromstring
 from PIL import Image
 from playwright.sync_api import Browser, Route
 
@@ -89,10 +91,20 @@ def test_requests_asks_again(busy: BusySite) -> None:
     assert max(busy.asked.values()) == REFUSALS + 1
 
 
+def test_the_addresses_for_qgis_are_those_of_tiles(busy: BusySite) -> None:
+    connections = fromstring(code_block(PAGE, "xml", "qgsXYZTilesConnections").encode())
+    file = next(connections.iter("xyztiles")).get("url")
+    console = code_block(PAGE, "python", "iface").partition("url=")[2].partition('"')[0]
+    assert file == console
+    address = re.sub("{[zxy]}", "0", console).replace(SITE, busy.url)
+    busy.asked["/tiles/jams/0/0/0.png"] = REFUSALS
+    assert requests.get(address, timeout=SECONDS).content == TILE
+
+
 MAPLIBRE = """
-async function load(map, source, url) {
-  const { tiles } = await (await fetch(url)).json();
-  const answer = await fetch(tiles[0]);
+async function load(map, source, { url, tiles }) {
+  const [template] = tiles ?? (await (await fetch(url)).json()).tiles;
+  const answer = await fetch(template.replace(/{[zxy]}/g, "0").replace("{ratio}", ""));
   if (!answer.ok) map.handlers.error({ error: new Error(answer.status), sourceId: source, tile: {} });
 }
 export class Map {
@@ -102,36 +114,54 @@ export class Map {
     setTimeout(() => Object.keys(style.sources).forEach((source) => this.refreshTiles(source)));
   }
   on(name, handler) { this.handlers[name] = handler; }
-  refreshTiles(source) { load(this, source, this.style.sources[source].url); }
+  refreshTiles(source) { load(this, source, this.style.sources[source]); }
 }
 """
 OPENLAYERS = """
+class Source {
+  constructor({ url }) {
+    this.handlers = {};
+    const tile = { load: async () => {
+      const template = url.endsWith(".json") ? (await (await fetch(url)).json()).tiles[0] : url;
+      const answer = await fetch(template.replace(/{[zxy]}/g, "0"));
+      if (!answer.ok) this.handlers.tileloaderror({ tile });
+    } };
+    setTimeout(tile.load);
+  }
+  on(name, handler) { this.handlers[name] = handler; }
+}
 window.ol = {
   proj: { fromLonLat: (position) => position },
   View: class {}, Map: class {}, layer: { Tile: class {} },
-  source: {
-    TileJSON: class {
-      constructor({ url }) {
-        this.handlers = {};
-        const tile = { load: async () => {
-          const { tiles } = await (await fetch(url)).json();
-          if (!(await fetch(tiles[0])).ok) this.handlers.tileloaderror({ tile });
-        } };
-        setTimeout(tile.load);
-      }
-      on(name, handler) { this.handlers[name] = handler; }
-    },
-  },
+  source: { TileJSON: Source, XYZ: Source },
 };
 """
+WITH_TILEJSON = {
+    "maplibre-gl": re.compile(r'^ *"jams": \{ type: "raster", url: .*$', re.MULTILINE),
+    "ol@": re.compile(r"^ *const source = new ol\.source\.TileJSON.*?^  \}\);$", re.MULTILINE | re.DOTALL),
+}
+"""The source of each page, whose place the page's second block may take."""
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("library", "stand_in"), [("maplibre-gl", MAPLIBRE), ("ol@", OPENLAYERS)])
+@pytest.mark.parametrize(
+    ("library", "stand_in", "source"),
+    [
+        ("maplibre-gl", MAPLIBRE, ""),
+        ("maplibre-gl", MAPLIBRE, "{ratio}"),
+        ("ol@", OPENLAYERS, ""),
+        ("ol@", OPENLAYERS, "ol.source.XYZ"),
+    ],
+)
 def test_a_page_asks_again_for_tiles_that_its_library_gave_up(
-    browser: Browser, busy: BusySite, library: str, stand_in: str
+    browser: Browser, busy: BusySite, library: str, stand_in: str, source: str
 ) -> None:
-    code = code_block(PAGE, "html", f"unpkg.com/{library}").replace(SITE, busy.url)
+    code = code_block(PAGE, "html", f"unpkg.com/{library}")
+    if source:
+        other_source = code_block(PAGE, "js", source)
+        code, number = WITH_TILEJSON[library].subn(lambda _: other_source, code)
+        assert number == 1
+    code = code.replace(SITE, busy.url)
     page = browser.new_page()
 
     def give_stand_in(route: Route) -> None:

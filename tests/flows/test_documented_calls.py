@@ -1,9 +1,12 @@
-"""The commands of README.md and the calls of docs/api.md, as they stand there, on the whole site."""
+"""The commands of README.md and docs/, and the calls of docs/api.md, as they stand there, on the whole site."""
 
+import gzip
 import io
 import json
+import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -13,12 +16,14 @@ import pytest
 import requests
 from PIL import Image
 
-from ..support import file_server
+from ..support import file_server, tile_server
 from ..support.documentation import code_block
 from ..support.file_server import FileServer
-from ..support.stack import Stack
+from ..support.stack import ROOT, Stack, eventually
+from ..support.tile_server import TileServer
 
 API, README, OWN = "docs/api.md", "README.md", "docs/add-your-own.md"
+UPSTREAM, PREWARM, MIRROR = "docs/upstream.md", "docs/prewarming.md", "docs/mirroring.md"
 SITE, MANAGE = "http://127.0.0.1:8000", ".venv/bin/python manage.py "
 SECONDS = 60
 ROADS = {
@@ -33,6 +38,7 @@ ROADS = {
         for segment, latitude in (("a-12", 51.5), ("a-13", 51.6))
     ],
 }
+CITY = {"type": "Polygon", "coordinates": [[[-0.1, 51.5], [0, 51.5], [0, 51.6], [-0.1, 51.6], [-0.1, 51.5]]]}
 FEED = b"<rss version='2.0'><channel><title>A blog</title><item><title>One</title></item></channel></rss>"
 
 
@@ -51,6 +57,8 @@ def folder(stack: Stack, origin: FileServer, tmp_path_factory: pytest.TempPathFa
     (made / "roads.geojson").write_text(json.dumps(ROADS))
     (made / "speeds.csv").write_text(code_block(API, "", "a-12,31.5,50,2024"))
     (made / "urls.txt").write_text(f"{origin.url}/a.jpg\n")
+    (made / "urls.gz").write_bytes(gzip.compress(f"{origin.url}/picture.jpg\n".encode()))
+    (made / "city.geojson").write_text(json.dumps(CITY))
     opml = f'<opml version="2.0"><body><outline type="rss" xmlUrl="{origin.url}/feed"/></body></opml>'
     (made / "subscriptions.opml").write_text(opml)
     return made
@@ -79,6 +87,7 @@ def manage(stack: Stack, folder: Path, command: str) -> str:
 def run(stack: Stack, folder: Path, block: str, **variables: str) -> list[str]:
     """Runs commands of the shell, each of which must succeed at this site; returns their answers' lines."""
     block = block.replace(SITE, stack.base_url).replace("curl ", "curl --fail-with-body -sS ")
+    block = re.sub(r"(\.venv/bin/python )?manage\.py ", f"{sys.executable} {ROOT}/manage.py ", block)
     done = subprocess.run(
         ["bash", "-ec", f"set -o pipefail\n{block}"],
         cwd=folder,
@@ -114,6 +123,54 @@ def test_a_static_map_is_drawn(stack: Stack, folder: Path) -> None:
     stack.change_layers("demo")
     run(stack, folder, code_block(OWN, "", "/staticmap?"))
     assert size_of(folder / "map.png") == (640, 480)
+
+
+@pytest.fixture
+def tiles(stack: Stack) -> Iterator[TileServer]:
+    with tile_server.running() as server:
+        yield server
+        stack.change_layers(
+            "shell", "-c", "from resources.models import Layer; Layer.objects.get(slug='topo').delete()"
+        )
+
+
+@pytest.mark.parametrize(
+    ("page", "part", "tile"), [(README, "--upstream", "/3/1/2.png"), (UPSTREAM, "--in-flight", "/3/1/3.png")]
+)
+def test_tiles_of_another_server_are_shown(
+    stack: Stack, folder: Path, tiles: TileServer, page: str, part: str, tile: str
+) -> None:
+    [line] = [line for line in code_block(page, "", part).splitlines() if "load_layer" in line]
+    run(stack, folder, line.replace("https://tiles.example.org", tiles.url))
+    eventually(lambda: requests.get(f"{stack.base_url}/tiles/topo{tile}", timeout=SECONDS).ok, SECONDS, "its tile")
+    assert tiles.asked == [tile]
+
+
+@pytest.mark.usefixtures("tiles")
+def test_a_layer_of_other_tiles_is_described_by_its_options(stack: Stack, folder: Path) -> None:
+    run(stack, folder, code_block(UPSTREAM, "", "--most-fresh"))
+    eventually(lambda: requests.get(f"{stack.base_url}/tiles/topo.json", timeout=SECONDS).ok, SECONDS, "it is known")
+    told = requests.get(f"{stack.base_url}/tiles/topo.json", timeout=SECONDS).json()
+    assert (told["name"], told["minzoom"], told["maxzoom"]) == ("Topography", 2, 16)
+    assert told["bounds"] == [-11, 35, 32, 60]
+
+
+@pytest.mark.parametrize("command", code_block(PREWARM, "", "prewarm --layer").splitlines())
+def test_content_is_prepared_in_advance(stack: Stack, folder: Path, command: str) -> None:
+    """Ended after a moment, as Ctrl-C does, or the time limit in place of ten minutes."""
+    stack.change_layers("demo")
+    command = command.partition("#")[0].replace("--duration 600", "--duration 2")
+    if "--every" in command:
+        command = f"timeout --preserve-status -s INT 5 {command} || test $? = 130"
+    run(stack, folder, command)
+
+
+def test_files_are_ingested_and_pruned(stack: Stack, folder: Path, origin: FileServer) -> None:
+    ingest, piped = code_block(MIRROR, "", "--no-wait").splitlines()
+    assert "1 URLs: 1 stored" in "\n".join(run(stack, folder, ingest))
+    run(stack, folder, piped)
+    eventually(lambda: "/picture.jpg" in origin.asked, SECONDS, "what nobody waited for is fetched too")
+    run(stack, folder, code_block(MIRROR, "", "prune --days"))
 
 
 def test_speeds_are_sent_from_a_shell(stack: Stack, folder: Path, token: str) -> None:
