@@ -53,6 +53,19 @@ def test_a_cold_tile_is_fetched_once_and_comes_by_two_redirects(crowd: Crowd, or
     assert "s-maxage" in visits[0].answers[-1].headers["Cache-Control"]
 
 
+@pytest.mark.parametrize("seconds", [0, 1], ids=["fast", "slow"])
+def test_another_server_is_asked_politely_though_nobody_has_set_anything(
+    stack: Stack, crowd: Crowd, name: str, seconds: float
+) -> None:
+    with tile_server.running(seconds=seconds) as origin:
+        slug = load(stack, crowd, name[:12], origin)
+        visits = crowd.send([f"/tiles/{slug}/7/{number}/1.png" for number in range(14)]).result(60)
+    assert [visit.status for visit in visits] == [200] * 14
+    assert origin.peak <= 4
+    last = origin.times[6:]  # by then its latency is known
+    assert (last[-1] - last[0]) / (len(last) - 1) >= 0.9 * max(0.1, seconds / 4)
+
+
 def test_an_own_server_gets_as_many_requests_at_a_time_as_its_layer_says(
     stack: Stack, crowd: Crowd, origin: TileServer, name: str
 ) -> None:

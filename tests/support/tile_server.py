@@ -30,6 +30,8 @@ class TileServer:
     """Requests are held while it is not set. It is set at first."""
 
     asked: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    """When each request came, by the monotonic clock."""
     conditional: int = 0
     at_once: int = 0
     peak: int = 0
@@ -72,6 +74,7 @@ def _handler(books: TileServer) -> type[Handler]:
     class Tiles(Handler):
         def do_GET(self) -> None:  # noqa: N802  as the library calls it
             books.asked.append(self.path)
+            books.times.append(time.monotonic())
             with books.counting():
                 time.sleep(books.seconds)
                 books.gate.wait(MOST_HELD_SECONDS)
