@@ -47,6 +47,12 @@ from django.contrib.auth.models import User
 User.objects.create_superuser("{name}", password="{password}")
 """
 
+LAST_SCAN = """
+from resources.fetch.models import FetchTiming
+print(FetchTiming.objects.exclude(scan=None).order_by("-pk").values_list("scan", flat=True)[0])
+"""
+"""The last scan that a fetch has ended for."""
+
 
 @pytest.fixture(scope="module")
 def origin(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeedServers]:
@@ -227,6 +233,9 @@ def test_an_admin_imports_a_list_follows_it_and_makes_two_feeds_one(
     expect(page.locator("#result_list tbody tr", has_text=EDITOR)).to_have_count(2)
     page.goto(f"{stack.base_url}/admin/feeds/scan/")
     expect(page.get_by_role("columnheader", name="duration ÷ lower bound")).to_be_visible()
+    page.goto(f"{stack.base_url}/admin/feeds/scan/{stack.manage('shell', '-v', '0', '-c', LAST_SCAN).strip()}/change/")
+    expect(page.locator("svg rect[class^=fetch-]").first).to_be_visible()
+    expect(page.locator("svg polyline.rate")).to_have_count(1)
 
     page.goto(f"{stack.base_url}/admin/feeds/feed/?q=more")
     page.get_by_role("checkbox", name=re.compile("Select all")).check()

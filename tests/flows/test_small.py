@@ -1,11 +1,13 @@
 """The smallest set of processes, with little patience and room for few: it works, and says when it does not."""
 
+import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+import requests
 
 from ..support.crowd import Crowd, Visit
 from ..support.layers import colour_of, load_line
@@ -24,7 +26,11 @@ END_SECONDS = 40
 def stack() -> Iterator[Stack]:
     """The site of a small machine."""
     with Stack(
-        SMALL="1", DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS), RETRY_MAX_WAITS=str(MAX_WAITS), BACKLOG_LIMIT=str(BACKLOG)
+        SMALL="1",
+        FEEDS_PUSH="",
+        DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS),
+        RETRY_MAX_WAITS=str(MAX_WAITS),
+        BACKLOG_LIMIT=str(BACKLOG),
     ) as running:
         yield running
 
@@ -40,6 +46,20 @@ def test_a_small_site_paints_a_tile(stack: Stack, crowd: Crowd, tmp_path: Path) 
     visit = crowd.visit(load_line(stack, "line", tmp_path))
     assert visit.statuses == [302, 302, 200]
     assert colour_of(visit.body) == "green"
+
+
+def test_a_site_that_no_hub_can_reach_says_so_once_at_its_start_and_in_the_admin(stack: Stack) -> None:
+    note = f"Feeds are polled only: hubs and clouds cannot reach PUBLIC_URL ({stack.base_url}) to announce news."
+    eventually(lambda: note in stack.output.read_text(), 60, "the start says so")
+    started = stack.output.read_text()
+    assert started.count("polled only") == 1
+    password = re.search(r"password: (\S+)", started)
+    assert password
+    session, login = requests.Session(), f"{stack.base_url}/admin/login/?next=/admin/feeds/feed/"
+    session.get(login, timeout=10)
+    form = {"username": "admin", "password": password[1], "csrfmiddlewaretoken": session.cookies["csrftoken"]}
+    page = session.post(login, form, headers={"Referer": login}, timeout=10)
+    assert page.text.count(note) == 1
 
 
 def test_a_small_site_refreshes_stale_content(stack: Stack, crowd: Crowd, name: str) -> None:
