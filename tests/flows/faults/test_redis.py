@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from project.nginx_config import MAIN_TIMEOUT_SECONDS
 from retry.claims import FINISHED_CHANNEL
 from tests.support.crowd import Crowd, Visit
+from tests.support.layers import load_line
 from tests.support.stack import Stack, eventually
 
 from ..slow.slow_content import SlowContent
@@ -136,6 +138,21 @@ def test_while_the_cache_is_away_and_when_it_is_back_those_who_wait_for_content_
     open_gates(stack, name)
     assert refused.was_turned_away
     assert {visit.status for visit in [*waiting.result(BOUND_SECONDS), *late.result(BOUND_SECONDS)]} == {200}
+
+
+def test_static_maps_that_are_waited_for_when_the_cache_dies_come_to_all(
+    stack: Stack, crowd: Crowd, name: str, tmp_path: Path
+) -> None:
+    slug = load_line(stack, name[:12], tmp_path).split("/")[2]
+    stack.freeze("paint-now", children=True)
+    try:
+        maps = [f"/staticmap?layers={slug}&center=0,{degrees}&zoom=4&size=200x200" for degrees in range(20)]
+        waiting = crowd.send(maps)
+        wait_until_clients_wait(stack, len(maps))
+        stack.kill("cache")
+    finally:
+        stack.thaw("paint-now", children=True)
+    assert {visit.status for visit in waiting.result(BOUND_SECONDS)} == {200}
 
 
 @pytest.fixture
