@@ -60,7 +60,7 @@ Parameters = dict[str, str] | list[tuple[str, str]]
 MALFORMED = [
     *({"retry_after": moment} for moment in ("NaN", "inf", "-1", "9" * 5000)),
     *({"hop": hop} for hop in ("nan", "-1", "1" * 5000)),
-    *({"redirect": way} for way in ("/" + "a" * 5000, "https://elsewhere.example/", "//elsewhere.example/")),
+    *({"redirect": way} for way in ("/" + "a" * 5000, "https://elsewhere.example/", "//elsewhere.example/", "/slow/é")),
     {"sig": ""},
     {"key": "k" * 5000},
 ]
