@@ -1,19 +1,14 @@
-"""Several fetchers, of which one is killed again and again, or frozen for longer than its leases."""
+"""Three fetchers, of which one is killed again and again, judged by the origins' log."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
-import requests
 
 from tests.hostile import secret_origins
 from tests.hostile.secret_origins import SecretOrigins
-from tests.support import file_server
 from tests.support.crowd import Crowd
 from tests.support.fetcher_processes import FurtherFetcher
 from tests.support.stack import Stack, eventually
@@ -61,48 +56,3 @@ def test_killed_fetchers_lose_nothing_and_stay_polite(stack: Stack, crowd: Crowd
     assert len(twice) <= kills * IN_FLIGHT * len(LIMITS)
     # A killed fetcher's requests go on at the origin for a moment, beside those of the others.
     assert max(one.at_once for one in seen) <= 2 * IN_FLIGHT
-
-
-def test_a_fetcher_that_was_frozen_overwrites_no_newer_file(stack: Stack) -> None:
-    token = stack.manage("create_token", "frozen", "--mirror").strip()
-    with file_server.running() as origin:
-        report = MirrorReport(stack, token, f"{origin.url}/file")
-        origin.files["/file"] = b"old"
-        origin.gate.clear()
-        batch = report.send()
-        eventually(lambda: origin.asked == ["/file"], 20, "the first fetcher asks")
-        stack.freeze("fetch")
-        try:
-            origin.gate.set()
-            time.sleep(0.5)  # the answer is in the first fetcher's socket
-            origin.files["/file"] = b"new"
-            with FurtherFetcher(stack):
-                eventually(lambda: report.digest(batch), 40, "another fetcher has stored the file")
-        finally:
-            stack.thaw("fetch")
-        other = MirrorReport(stack, token, f"{origin.url}/other")
-        origin.files["/other"] = b"other"
-        other_batch = other.send()
-        eventually(lambda: other.digest(other_batch), 20, "the first fetcher goes on")
-        assert origin.asked == ["/file", "/file", "/other"]
-        assert report.digest(batch) == sha256(b"new").hexdigest()
-
-
-class MirrorReport:
-    """A reported URL, by the API."""
-
-    def __init__(self, stack: Stack, token: str, url: str) -> None:
-        self._api = f"{stack.base_url}/api/resources"
-        self._batches = f"{stack.base_url}/api/batches"
-        self._headers = {"Authorization": f"Bearer {token}"}
-        self._url = url
-
-    def send(self) -> str:
-        """Returns the batch."""
-        sent = requests.post(self._api, json={"urls": [self._url]}, headers=self._headers, timeout=20)
-        return str(sent.json()["batch"])
-
-    def digest(self, batch: str) -> Any:
-        """Returns the digest of the stored file; nothing while it is not settled."""
-        found = requests.get(f"{self._batches}/{batch}", headers=self._headers, timeout=20).json()
-        return found["items"][0]["digest"] if found["settled"] else None
