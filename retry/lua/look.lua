@@ -50,7 +50,11 @@ if held[1] then
   local seems_lost = mode == 'begin' and held[3] == lane and now > tonumber(held[4]) + 1000
   if mode == 'look' or held[2] ~= 'queued' then return {'claimed', held[1], whole(wait)} end
   if not (seems_lost or is_slower(held[3])) then
-    local before = mode == 'begin' and held[3] == lane and move_ahead(work, lane, client, popular, held[6])
+    local before = nil
+    if mode == 'begin' and held[3] == lane then
+      before = is_published and hand_over(work, lane, client, held[6])
+        or not is_published and move_ahead(work, lane, client, popular, held[6])
+    end
     if not before then return {'claimed', held[1], whole(wait)} end
     wait = expected_wait(before)
     redis.call('HSET', claim, 'expected', whole(now + wait))

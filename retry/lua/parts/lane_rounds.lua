@@ -95,6 +95,19 @@ local function move_ahead(work, lane, client, popular, from)
   return take_place(work, lane, client, popular, earlier)
 end
 
+-- Gives the work to the client if that has less other work in the lane: there its publisher has the order, by the number
+-- of each client's works. Returns the number of works before it, or nil if it stays.
+local function hand_over(work, lane, client, from)
+  local place = redis.call('ZSCORE', 'retry:queued:' .. lane, work)
+  if not place or client == '' or from == '' or client == from then return nil end
+  local waiting = redis.call('HMGET', 'retry:shares:' .. lane, client, from)
+  if tonumber(waiting[1] or 0) + 1 >= tonumber(waiting[2] or 0) then return nil end
+  leave_lane(work, lane, from)
+  rejoin_lane(work, lane, client, place)
+  redis.call('HSET', 'retry:claim:' .. work, 'client', client)
+  return count_before(work, lane)
+end
+
 -- Takes the work out of its lane, since its turn has come.
 local function serve_lane(work, lane, client)
   local place = leave_lane(work, lane, client)

@@ -100,9 +100,14 @@ def test_content_that_a_client_with_much_content_requested_before_has_the_turn_o
 
 def test_work_whose_publisher_orders_it_is_published_again_when_its_turn_comes_earlier(settings: Settings) -> None:
     settings.RETRY_LANES = {"fetch.now": {"limit": 100, "workers": 1, "publisher": "no.such"}}
-    ask_many("flood", 3, lane="fetch.now")
+    *_, last = ask_many("flood", 9, lane="fetch.now")
+    assert isinstance(last, ClaimBegun)
+    assert (
+        stores.execute_call(claims.start_call("flood:8", last.token, "copy")) == claims.STARTED
+    )  # it is another's turn
     assert isinstance(ask("flood:2", "b", lane="fetch.now"), ClaimPromoted)
-    assert isinstance(ask("flood:2", "c", lane="fetch.now"), ClaimTaken)
+    for client in ("b", "c", "flood"):
+        assert isinstance(ask("flood:2", client, lane="fetch.now"), ClaimTaken)
 
 
 def test_a_message_stands_for_any_work_of_its_lane_and_tells_its_task() -> None:
