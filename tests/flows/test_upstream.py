@@ -66,6 +66,21 @@ def test_another_server_is_asked_politely_though_nobody_has_set_anything(
     assert (last[-1] - last[0]) / (len(last) - 1) >= 0.9 * max(0.1, seconds / 4)
 
 
+def test_a_tile_that_a_client_of_many_requested_first_comes_in_the_turn_of_the_next_client(
+    stack: Stack, crowd: Crowd, origin: TileServer, layer: str
+) -> None:
+    origin.gate.clear()
+    tiles = [f"/{layer}/5/{number}/1.png" for number in range(12)]
+    flood = crowd.send([f"/tiles{tile}" for tile in tiles])
+    eventually(lambda: all(visit.answers for visit in crowd.visits), 20, "all are claimed")
+    with Crowd(stack.base_url, "127.0.0.10") as other:
+        sent = other.send([f"/tiles{tiles[-1]}"])
+        eventually(lambda: all(visit.answers for visit in other.visits), 20, "the other client waits")
+        origin.gate.set()
+        assert {visit.status for visit in [*sent.result(60), *flood.result(60)]} == {200}
+    assert origin.asked.index("/5/11/1.png") < 6
+
+
 def test_an_own_server_gets_as_many_requests_at_a_time_as_its_layer_says(
     stack: Stack, crowd: Crowd, origin: TileServer, name: str
 ) -> None:
