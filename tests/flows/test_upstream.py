@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
 
 import pytest
 
@@ -53,17 +55,39 @@ def test_a_cold_tile_is_fetched_once_and_comes_by_two_redirects(crowd: Crowd, or
     assert "s-maxage" in visits[0].answers[-1].headers["Cache-Control"]
 
 
-@pytest.mark.parametrize("seconds", [0, 1], ids=["fast", "slow"])
-def test_another_server_is_asked_politely_though_nobody_has_set_anything(
-    stack: Stack, crowd: Crowd, name: str, seconds: float
+@pytest.fixture
+def bold_layer(stack: Stack, crowd: Crowd, origin: TileServer, layer: str) -> str:
+    """A layer whose server has long been quick: requests without a gap, many at a time, are what was learnt of it."""
+    origin.seconds = 0
+    assert crowd.visit(f"/tiles/{layer}/1/0/0.png").status == 200
+    domain = f"fetch:domain:{origin.url.removeprefix('http://')}"
+    eventually(lambda: stack.state.hget(domain, "in_flight") == b"0", 20, "the frontier knows it")
+    stack.state.hset(domain, mapping={"delay": 1, "mean": 1, "cap": 64})
+    origin.times.clear()
+    return layer
+
+
+def test_another_server_gets_ten_requests_a_second_however_quick_it_was(
+    crowd: Crowd, origin: TileServer, bold_layer: str
 ) -> None:
-    with tile_server.running(seconds=seconds) as origin:
-        slug = load(stack, crowd, name[:12], origin)
-        visits = crowd.send([f"/tiles/{slug}/7/{number}/1.png" for number in range(14)]).result(60)
-    assert [visit.status for visit in visits] == [200] * 14
+    visits = crowd.send([f"/tiles/{bold_layer}/7/{number}/1.png" for number in range(31)]).result(60)
+    assert [visit.status for visit in visits] == [200] * 31
+    assert median(gaps(origin)) >= 0.09
+
+
+def test_another_server_that_becomes_slow_is_asked_slowly_four_times_at_once_at_the_most(
+    crowd: Crowd, origin: TileServer, bold_layer: str
+) -> None:
+    origin.seconds = 1
+    visits = crowd.send([f"/tiles/{bold_layer}/7/{number}/1.png" for number in range(24)]).result(60)
+    assert [visit.status for visit in visits] == [200] * 24
     assert origin.peak <= 4
-    last = origin.times[6:]  # by then its latency is known
-    assert (last[-1] - last[0]) / (len(last) - 1) >= 0.9 * max(0.1, seconds / 4)
+    assert median(gaps(origin)[-10:]) >= 0.8 * origin.seconds / 4  # by then its latency is known
+
+
+def gaps(origin: TileServer) -> list[float]:
+    """The seconds between its requests."""
+    return [later - earlier for earlier, later in pairwise(origin.times)]
 
 
 def test_a_tile_that_a_client_of_many_requested_first_comes_in_the_turn_of_the_next_client(
