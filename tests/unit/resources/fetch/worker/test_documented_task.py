@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 
+from resources.fetch.task import identify_job
 from retry.deferral import serve_or_defer
 from retry.work import Work
 from tests.hostile.origin import Origin, answer
@@ -49,3 +50,10 @@ async def test_the_documented_content_is_fetched_for_a_client_that_waits(
             await asyncio.sleep(0.05)
     assert (response.status_code, response.content) == (200, b"So it goes.")
     assert origin.targets == ["/one"]
+
+
+def test_jobs_of_the_documented_identity_differ_by_reader() -> None:
+    names = dict[str, Any]()
+    exec(f"class OfReader:\n{code_block(PAGE, 'python', 'def identify')}", names)
+    ann, ben = (identify_job(names["OfReader"](), ("https://example.org/", reader)) for reader in ("ann", "ben"))
+    assert (ann, ben) == ("ann", "ben")
