@@ -80,14 +80,17 @@ def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stac
     assert stack.executions(name) == 1
 
 
-def fill_lane(stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str) -> list[Future[list[Visit]]]:
+def fill_lane(
+    stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str, *, address: str = "/slow/", lane: str = "paint.now"
+) -> list[Future[list[Visit]]]:
     """Holds the worker, and queues as much as the lane takes: one client gets at most a share of it."""
+    queued_key = f"retry:queued:{lane}"
     held = crowd.send([f"/slow/{name}held?gated=1"])
     stack.wait_for(f"{name}held")
-    queued = [held, crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG - 1)])]
-    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG - 1, 10, "one client's share is full")
-    queued.append(other_crowd.send([f"/slow/{name}other"]))
-    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG, 10, "the lane is full")
+    queued = [held, crowd.send([f"{address}{name}{number}" for number in range(BACKLOG - 1)])]
+    eventually(lambda: stack.state.zcard(queued_key) == BACKLOG - 1, 10, "one client's share is full")
+    queued.append(other_crowd.send([f"{address}{name}other"]))
+    eventually(lambda: stack.state.zcard(queued_key) == BACKLOG, 10, "the lane is full")
     return queued
 
 
@@ -107,6 +110,19 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(
     )
     assert stack.executions(f"{name}refused") == 0
     assert crowd.insist([f"/slow/{name}refused"])[0].body == SlowContent(f"{name}refused").body
+
+
+def test_a_busy_search_is_a_page_for_people_and_a_problem_for_programs(
+    stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str
+) -> None:
+    search = "/feeds/?q="
+    queued = fill_lane(stack, crowd, other_crowd, name, address=search, lane="paint.pages")
+    refused = [crowd.visit(f"{search}{name}refused", headers={"Accept": kind}) for kind in ("text/html", "*/*")]
+    stack.open_gate(f"{name}held")
+    assert all(visit.is_honest_refusal for visit in refused)
+    types = [visit.answers[-1].headers["Content-Type"] for visit in refused]
+    assert types == ["text/html; charset=utf-8", "application/problem+json"]
+    assert all(visit.status == 200 or visit.is_honest_refusal for sent in queued for visit in sent.result(20))
 
 
 def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(
