@@ -46,7 +46,8 @@ FEED = b"<rss version='2.0'><channel><title>A blog</title><item><title>One</titl
 def origin() -> Iterator[FileServer]:
     """Stands for the other servers that the documentation names."""
     with file_server.running() as server:
-        server.files = {"/a.jpg": b"a", "/b.png?utm_source=x": b"b", "/picture.jpg": b"c", "/feed": FEED, "/blog": FEED}
+        pictures = {"/a.jpg": b"a", "/a.png": b"d", "/b.png?utm_source=x": b"b", "/picture.jpg": b"c"}
+        server.files = {**pictures, "/feed": FEED, "/blog": FEED}
         yield server
 
 
@@ -109,8 +110,9 @@ def test_an_own_layer_is_loaded_and_shown(stack: Stack, folder: Path, roads: str
 def test_urls_are_ingested_and_signed(stack: Stack, folder: Path, origin: FileServer) -> None:
     ingest, sign = code_block(README, "", "ingest urls.txt").splitlines()
     assert "1 URLs: 1 stored" in manage(stack, folder, ingest)
-    signed = manage(stack, folder, sign.replace("https://example.org", origin.url)).strip()
-    assert requests.get(signed, timeout=SECONDS).content == b"c"
+    for command, file in ((sign, b"c"), (code_block(MIRROR, "", "sign_url"), b"d")):
+        signed = manage(stack, folder, command.replace("https://example.org", origin.url)).strip()
+        assert requests.get(signed, timeout=SECONDS).content == file
 
 
 def test_a_list_of_feeds_is_imported_and_read(stack: Stack, folder: Path) -> None:
