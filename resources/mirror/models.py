@@ -103,6 +103,9 @@ class Resource(models.Model):
         help_text="When it is fetched. If it has failed or is stored: from when on a request has it fetched again.",
     )
     expires_at = models.DateTimeField("signature expires", null=True, blank=True)
+    asked_by = models.BigIntegerField(
+        "id of the token in whose turn it is fetched; 0: none", default=0, db_default=0, editable=False
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
     rounds = models.PositiveSmallIntegerField("failed rounds in a row", default=0, db_default=0)
     fetched_at = models.DateTimeField(null=True, blank=True)
@@ -117,9 +120,9 @@ class Resource(models.Model):
         ordering = ("-wanted_at",)
         verbose_name = "mirrored URL"
         indexes = (
-            models.Index(fields=("lane", "due_at"), condition=Q(state="wanted"), name="to_fetch"),
+            models.Index(fields=("lane", "asked_by", "due_at"), condition=Q(state="wanted"), name="to_fetch_in_turn"),
             models.Index(
-                fields=("lane", "expires_at"),
+                fields=("lane", "asked_by", "expires_at"),
                 condition=Q(state="wanted", expires_at__isnull=False),
                 name="to_fetch_in_time",
             ),

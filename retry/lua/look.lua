@@ -1,7 +1,7 @@
 -- Returns the state of a piece of work, and claims it in the modes begin and refresh. The mode away is a look that notes
 -- an outage of `cache`: contents that were stored before may be lost with it.
 -- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
--- needs: lane_rounds
+-- needs: turns lane_rounds
 -- KEYS: claim done failure token claims retry:queued:<lane>
 -- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers spec default_ms client("" the site itself)
 --       popular("1"|"") is_published("1"|"": its publisher orders it) | faster lanes

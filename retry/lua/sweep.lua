@@ -1,7 +1,7 @@
 -- Returns the due claims. First lapsed leases: at the first lapse the work gets a new token and is queued
 -- again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long: it
 -- is to be published again, as far as its lane holds too few messages.
--- needs: lane_rounds
+-- needs: turns lane_rounds
 -- KEYS: claims leases token swept setbacks   ARGV: most lapse_ms   -> list of {what, work, token, lane, spec}
 local claims, leases, counter, swept, setbacks = unpack(KEYS)
 local time = redis.call('TIME')

@@ -32,12 +32,15 @@ def digest_of(url: str) -> str:
     return canonicalise_url(url, current_rules()).digest
 
 
-def report(*urls: str, referer: str = "") -> list[str]:
+def report(*urls: str, referer: str = "", asked_by: int = 0) -> list[str]:
     """Inserts rows of unknown URLs as a report does. Returns the digests of the URLs."""
     found = [canonicalise_url(url, current_rules()) for url in urls]
     now = datetime.now(UTC)
     wanted_urls.want_urls(
-        [wanted_urls.WantedUrl(one.digest, url, one.host, referer, now) for one, url in zip(found, urls, strict=True)]
+        [
+            wanted_urls.WantedUrl(one.digest, url, one.host, referer, now, asked_by)
+            for one, url in zip(found, urls, strict=True)
+        ]
     )
     return [one.digest for one in found]
 

@@ -73,20 +73,17 @@ def feed_fetchers(now: datetime) -> int:
 
 
 def _feed_lane(lane: UrlLane, now: datetime, until: float) -> int:
-    fed, expiring = 0, True
+    fed, is_full = 0, False
     room = dispatch.read_lane_room(LANE_QUEUES[lane])
-    while room > 0 and time.monotonic() < until:
-        rows = wanted_urls.due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts(), expiring=expiring)
-        if rows:
-            result = _hand_over(rows, lane, now)
-            _write_result(result, now)
-            fed += result.handed_over
-            room -= result.handed_over
-            if result.full:
-                break
-        elif not expiring:
+    while room > 0 and not is_full and time.monotonic() < until:
+        rows = wanted_urls.due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts())
+        if not rows:
             break
-        expiring = expiring and len(rows) == ROWS_PER_TRIP
+        result = _hand_over(rows, lane, now)
+        _write_result(result, now)
+        fed += result.handed_over
+        room -= result.handed_over
+        is_full = result.full
     return fed
 
 

@@ -5,9 +5,12 @@ admin can have URLs fetched once more at any time. Stored content stays until th
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice, zip_longest
 from typing import Any, Protocol
 
 from celery import current_app
@@ -50,7 +53,7 @@ _log = logging.getLogger("tarry.mirroring")
 class WantedUrl:
     """A reported or requested URL, with the digest of its canonical URL. Its row has it without a fragment.
 
-    Without a `referer` an existing row keeps its own.
+    Without a `referer` an existing row keeps its own. `asked_by` is the id of the token that reports it, 0 without one.
     """
 
     url_digest: str
@@ -58,6 +61,7 @@ class WantedUrl:
     host: str
     referer: str | None
     wanted_at: datetime
+    asked_by: int = 0
 
 
 def url_work_key(url_digest: str) -> str:
@@ -88,14 +92,16 @@ def mirror_work(url: str, url_digest: str, lane: LaneName = "fast") -> Work:
 def want_urls(reports: Sequence[WantedUrl]) -> None:
     """Inserts rows for new URLs, joins existing ones, and has them fed. Raises DatabaseError.
 
-    A row that waits, or that failed because its signature had expired, takes a URL whose signature lasts longer.
-    Nothing else changes rows that are stored or have failed.
+    A row that waits, or that failed because its signature had expired, takes a URL whose signature lasts longer. A row
+    that waits comes in the turn of a token that has none before it. Nothing else changes rows that are stored or have
+    failed.
     """
     lanes = choose_lanes((one.url, one.host) for one in reports)
     rows = {one.url_digest: _build_row(one, lane) for one, lane in zip(reports, lanes, strict=True)}
     ordered = [rows[digest] for digest in sorted(rows)]
     Resource.objects.bulk_create(ordered, ignore_conflicts=True)
     _renew_signatures(ordered, _WAITING | _EXPIRED, wants=True)
+    _move_ahead(ordered)
     lookup.note_new_statuses({digest: UrlStatus(UrlState.WANTED) for digest in rows})
     feed_soon()
 
@@ -107,6 +113,7 @@ def _build_row(one: WantedUrl, lane: UrlLane) -> Resource:
         host=one.host,
         referer=one.referer or "",
         lane=lane,
+        asked_by=one.asked_by,
         wanted_at=one.wanted_at,
         due_at=one.wanted_at,
         expires_at=_expiry_moment(url_syntax.find_url_expiry(one.url)),
@@ -129,6 +136,18 @@ def _renew_signatures(rows: Sequence[Resource], of: Q, *, wants: bool) -> None:
             again = {**times, "state": UrlState.WANTED, "failure": "", "detail": ""} if wants else {}
             if renewable.filter(pk=digest, expires_at__lt=until).update(url=row.url, expires_at=until, **again):
                 lookup.forget_statuses([digest])
+
+
+def _move_ahead(rows: Sequence[Resource]) -> None:
+    """Has waiting rows fetched in the turns of those who ask for them now, where they are the oldest ones there."""
+    for lane, asker in {(row.lane, row.asked_by) for row in rows}:
+        of_lane = Resource.objects.filter(state=UrlState.WANTED, lane=lane)
+        first = of_lane.filter(asked_by=asker).order_by("due_at").values_list("due_at", flat=True).first()
+        of_others = of_lane.exclude(asked_by=asker).filter(Q(due_at__lt=first) if first else Q())
+        asked = (row.pk for row in rows if (row.lane, row.asked_by) == (lane, asker))
+        for some in database.split_portions(asked, lookup.MAX_QUERY_ROWS):
+            if found := list(of_others.filter(pk__in=some).values_list("pk", flat=True)):
+                database.update_in_order(of_others.filter(pk__in=found), asked_by=asker)
 
 
 class UrlStanding(Protocol):
@@ -167,10 +186,11 @@ def want_due_urls(urls: Sequence[WantedUrl], now: datetime) -> int:
     due = Q(past_due(now), state=UrlState.FAILED)
     due |= Q(past_due(now) | Q(due_at=None), is_valid, state=UrlState.STORED)
     number = 0
-    for referer in {one.referer for one in urls}:
+    for referer, asker in {(one.referer, one.asked_by) for one in urls}:
         again = {"wanted_at": now, "due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
-        again |= {} if referer is None else {"referer": referer}
-        for some in database.split_portions(sorted(one.url_digest for one in urls if one.referer == referer)):
+        again |= {"asked_by": asker} if referer is None else {"asked_by": asker, "referer": referer}
+        asked = (one.url_digest for one in urls if (one.referer, one.asked_by) == (referer, asker))
+        for some in database.split_portions(sorted(asked)):
             with lookup.forget_around_change(some):
                 rows = Resource.objects.filter(due, pk__in=some)
                 number += database.update_in_order(rows, state=UrlState.WANTED, **again)
@@ -217,13 +237,33 @@ def repair_future_rows(now: datetime) -> None:
         database.update_in_order(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
 
 
-def due_urls(
-    lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, expiring: bool = False
-) -> list[Resource]:
-    """Returns the rows to fetch now: those whose signature expires soonest, or the oldest. Raises DatabaseError."""
-    rows = Resource.objects.filter(state=UrlState.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
-    rows = rows.filter(expires_at__gt=now).order_by("expires_at") if expiring else rows.order_by("due_at")
-    return list(rows.only(*DUE_FIELDS)[:most])
+def due_urls(lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = ()) -> list[Resource]:
+    """Returns the rows to fetch now: as many of each token, in turns. Raises DatabaseError.
+
+    Of one token, first those whose signature expires soonest, then the oldest.
+    """
+    askers = list(_find_askers(lane))
+    chosen = random.sample(askers, min(most, len(askers)))
+    due = Resource.objects.filter(state=UrlState.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
+    each = math.ceil(most / max(1, len(chosen)))
+    turns = zip_longest(*(_first_of(due.filter(asked_by=asker), now, each) for asker in chosen))
+    return [row for turn in turns for row in turn if row][:most]
+
+
+def _first_of(due: QuerySet[Resource], now: datetime, most: int) -> list[Resource]:
+    due = due.only(*DUE_FIELDS)
+    expiring = list(due.filter(expires_at__gt=now).order_by("expires_at")[:most])
+    return expiring + list(due.filter(expires_at=None).order_by("due_at")[: most - len(expiring)])
+
+
+def _find_askers(lane: UrlLane) -> Iterator[int]:
+    """Yields the tokens with rows that wait in the lane, by a look into the index for each."""
+    waiting = Resource.objects.filter(state=UrlState.WANTED, lane=lane).order_by("asked_by")
+    askers = waiting.values_list("asked_by", flat=True)
+    asker = askers.first()
+    while asker is not None:
+        yield asker
+        asker = askers.filter(asked_by__gt=asker).first()
 
 
 def ended_urls(url_digests: Sequence[str]) -> list[str]:
@@ -257,9 +297,10 @@ def _change_wanted(url_digests: Sequence[str], **values: Any) -> None:
 
 
 def expired_urls(now: datetime, most: int) -> list[Resource]:
-    """Returns rows whose signature expired before the fetch, up to `most` of each lane. Raises DatabaseError."""
+    """Returns rows whose signature expired before the fetch, up to `most`. Raises DatabaseError."""
     over = Resource.objects.filter(state=UrlState.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
-    return [row for lane in UrlLane for row in over.filter(lane=lane).only(*DUE_FIELDS)[:most]]
+    turns = (over.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
+    return list(islice((row for rows in turns for row in rows.only(*DUE_FIELDS)[:most]), most))
 
 
 def find_old_failures(before: datetime) -> QuerySet[Resource]:

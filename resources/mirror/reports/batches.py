@@ -146,13 +146,14 @@ def want_lost_urls(batch: Batch, now: datetime) -> int:
     lost = find_open_items(batch.pk).exclude(Exists(Resource.objects.filter(url_digest=OuterRef("url_digest"))))
     items = list(lost[:SLICE_ROWS])
     if items:
-        wanted_urls.want_urls(
-            [
-                WantedUrl(item.url_digest, item.url, url_syntax.parse_target(item.url).host, batch.referer, now)
-                for item in items
-            ]
-        )
+        wanted_urls.want_urls([want_item(batch, item, now) for item in items])
     return len(items)
+
+
+def want_item(batch: Batch, item: BatchItem, now: datetime) -> WantedUrl:
+    """Returns the wish for the item's URL, as its list has it."""
+    host = url_syntax.parse_target(item.url).host
+    return WantedUrl(item.url_digest, item.url, host, batch.referer, now, batch.token_id or 0)
 
 
 def find_open_items(batch_id: UUID) -> QuerySet[BatchItem]:

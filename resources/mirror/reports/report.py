@@ -116,7 +116,9 @@ def _decide_list(sent: SentList, now: datetime) -> list[UrlDecision]:
     known = lookup.look_up_urls(list({digest for one in named for digest in one.digests}))
     present = verify_known_urls(known, now)
     decided = decide_urls(named, present, now)
-    _want_due_urls([WantedUrl(one.url_digest, one.url, one.host, sent.referer, now) for one in decided], present, now)
+    asker = sent.token.pk if sent.token else 0
+    named_urls = [WantedUrl(one.url_digest, one.url, one.host, sent.referer, now, asker) for one in decided]
+    _want_due_urls(named_urls, present, now)
     return sorted([*refused, *decided], key=lambda decision: decision.position)
 
 
@@ -133,8 +135,9 @@ def _want_open_urls(batch: Batch, decisions: Sequence[UrlDecision], now: datetim
     open_ones = [one for one in decisions if one.status == "accepted"]
     if open_ones:
         waited_for = list({one.url_digest for one in open_ones})
+        asker = batch.token_id or 0
         wanted_urls.want_urls(
-            [WantedUrl(one.url_digest, one.url, one.host, batch.referer, now) for one in open_ones if one.asks]
+            [WantedUrl(one.url_digest, one.url, one.host, batch.referer, now, asker) for one in open_ones if one.asks]
         )
         # Those that ended before the batch had its items: no other process resumes it.
         lookup.resume_batches(wanted_urls.ended_urls(waited_for))
@@ -158,11 +161,7 @@ def _repeat_result(sent: SentList, batch: Batch, now: datetime) -> ReportResult:
     ]
     if not same:
         raise DifferentReportError("This Idempotency-Key was sent with another list, less than a day ago.")
-    stored = [
-        WantedUrl(item.url_digest, item.url, url_syntax.parse_target(item.url).host, batch.referer, now)
-        for item in items
-        if item.step in batches.STORED_STEPS
-    ]
+    stored = [batches.want_item(batch, item, now) for item in items if item.step in batches.STORED_STEPS]
     _want_due_urls(stored, lookup.look_up_urls([one.url_digest for one in stored]), now)
     retry_times = wanted_urls.find_retry_times({item.url_digest for item in items if item.step == DedupeStep.FAILED})
     return ReportResult(batch, [_decision_of_item(item, retry_times) for item in items], is_new=False)

@@ -39,14 +39,7 @@ local function next_place(lane, client, popular)
 end
 
 -- The number of works that come before a work of the lane.
-local function count_before(work, lane)
-  local queued = 'retry:queued:' .. lane
-  local rank, place = redis.call('ZRANK', queued, work), tonumber(redis.call('ZSCORE', queued, work))
-  local popular = redis.call('ZCOUNT', queued, '-inf', '(0')
-  if place < 0 then return rank + math.min(rank, redis.call('ZCARD', queued) - popular) end
-  local own = rank - popular
-  return own + math.min(own + 1, popular)
-end
+local function count_before(work, lane) return count_in_turn('retry:queued:' .. lane, work) end
 
 -- Queues the work at the place. Returns the number of works before it.
 local function take_place(work, lane, client, popular, place)
@@ -126,8 +119,5 @@ end
 
 -- The work whose turn it is.
 local function first_of_lane(lane)
-  local queued = 'retry:queued:' .. lane
-  local first = redis.call('ZRANGE', queued, 0, 0)[1]
-  if redis.call('HEXISTS', 'retry:round', lane .. ':last') == 0 then return first end
-  return redis.call('ZRANGEBYSCORE', queued, 0, '+inf', 'LIMIT', 0, 1)[1] or first
+  return first_in_turn('retry:queued:' .. lane, redis.call('HEXISTS', 'retry:round', lane .. ':last') == 1)
 end

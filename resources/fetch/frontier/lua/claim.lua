@@ -1,7 +1,7 @@
 -- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of the due
 -- domains those with interactive work, and with flagged work. Among these the one with the most work left, if that
 -- decides when all is done, else the one with the shortest jobs.
--- needs: domain line clock job network retry.lane_rounds retry.claim_return works lapses retry.claim_start
+-- needs: domain line clock job network retry.turns retry.lane_rounds retry.claim_return works lapses retry.claim_start
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules fetcher machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
@@ -150,9 +150,8 @@ end
 
 -- The next job of a domain, and its fields to set; nothing if its address has just expired.
 local function request_of(d, lane)
-  local priority = best_priority(d, lane)
-  local key = redis.call('ZRANGE', 'fetch:jobs:' .. d.scope .. ':' .. lane .. ':' .. priority, 0, 0)[1]
-  local job = job_of(key)
+  local queue = 'fetch:jobs:' .. d.scope .. ':' .. lane .. ':' .. best_priority(d, lane)
+  local job = job_of(first_in_turn(queue, d['popular_' .. lane] == 1))
   take(d, job)
   if job.expires > 0 and job.expires <= now then
     doom(job, 'expired')
@@ -170,6 +169,7 @@ local function request_of(d, lane)
   d.in_flight = d.in_flight + 1
   if lane == 'slow' then d.slow_in_flight = d.slow_in_flight + 1 end
   d.asked_at = whole(now)
+  d['popular_' .. lane] = job.order < 0 and 1 or 0
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
   place_again(d, lane)
   job.needs_robots = needs_robots and '1' or '0'

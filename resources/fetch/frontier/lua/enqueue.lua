@@ -38,20 +38,23 @@ local function place_in_line(arrived)
 end
 
 -- A client's job is placed as if it had arrived so much later for each other work of the client that waits: it does not
--- keep clients with less work waiting, and starves no longer than that.
+-- keep clients with less work waiting, and starves no longer than that. Popular content has places of its own.
 local LATER_FOR_EACH_MS = 10000
 local function place_of_client(arrived)
-  local asked = priority == 1 and redis.call('HMGET', 'retry:claim:' .. id, 'client', 'lane') or {}
-  if not asked[1] or asked[1] == '' then return arrived end
-  local waiting = tonumber(redis.call('HGET', 'retry:shares:' .. asked[2], asked[1]) or 1)
-  return arrived + (waiting - 1) * LATER_FOR_EACH_MS
+  local asked = priority == 1 and redis.call('HMGET', 'retry:claim:' .. id, 'client', 'lane', 'place') or {}
+  local order = arrived
+  if asked[1] and asked[1] ~= '' then
+    order = arrived + (tonumber(redis.call('HGET', 'retry:shares:' .. asked[2], asked[1]) or 1) - 1) * LATER_FOR_EACH_MS
+  end
+  return place_in_line(order) - (tonumber(asked[3] or 0) < 0 and POPULAR_BEFORE_MS or 0)
 end
 
 local function better(job)
   local better_lane = lane == 'fast' and job.lane == 'slow' and job.learnt ~= '1'
   local lives_longer = job.expires > 0 and (tonumber(expires) == 0 or tonumber(expires) > job.expires)
-  local order = lives_longer and place_in_line(job.arrived) or job.order
-  if priority == 1 then order = math.min(order, place_in_line(place_of_client(now))) end
+  local order = job.order
+  if lives_longer then order = place_in_line(job.arrived) - (order < 0 and POPULAR_BEFORE_MS or 0) end
+  if priority == 1 then order = math.min(order, place_of_client(now)) end
   return better_lane, lives_longer, order, priority < job.priority or better_lane or lives_longer or order < job.order
 end
 
@@ -104,7 +107,7 @@ end
 d.arrived = math.max(d.arrived + 0.001, now)
 local job = {key = key}
 set_job(job, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
-  'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_in_line(place_of_client(d.arrived)),
+  'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_of_client(d.arrived),
   'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
   'attempts', 0, 'lapses', 0, 'version', 0)
 local wait = expected_wait(d)

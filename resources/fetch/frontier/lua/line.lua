@@ -1,10 +1,11 @@
--- Counts the jobs that are taken before a job of its domain: those of the same lane with a better priority, and the
--- earlier ones of its own queue. -1 for a job in flight, or for none.
+-- Counts the jobs that are taken before a job of its domain: those of the same lane with a better priority, and those
+-- of its own queue whose turn comes earlier. -1 for a job in flight, or for none.
+-- needs: retry.turns
 -- ARGV: work, whose claim names its job   -> number
 local key = redis.call('HGET', 'retry:claim:' .. ARGV[1], 'job') or ''
 local job = redis.call('HMGET', 'fetch:job:' .. key, 'state', 'scope', 'lane', 'priority')
 if job[1] ~= 'queued' then return -1 end
 local function queue(priority) return 'fetch:jobs:' .. job[2] .. ':' .. job[3] .. ':' .. priority end
-local before = redis.call('ZRANK', queue(job[4]), key) or 0
+local before = count_in_turn(queue(job[4]), key)
 for better = 1, tonumber(job[4]) - 1 do before = before + redis.call('ZCARD', queue(better)) end
 return before

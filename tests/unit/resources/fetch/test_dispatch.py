@@ -85,26 +85,44 @@ def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
     idle()
 
 
-def test_a_job_moves_forward_when_a_client_with_less_work_asks_for_it_too(clock: Clock) -> None:
-    works = [replace(WORK, key=f"flood:{place}", arguments=(f"{URL}?{place}", "layer", 1)) for place in range(20)]
+def some_works(number: int) -> list[Work]:
+    return [replace(WORK, key=f"w:{place}", arguments=(f"{URL}?{place}", "layer", 1)) for place in range(number)]
 
-    def request(place: int, client: str) -> claim_state.ClaimState:
-        call = claims.begin_call(works[place], refresh=False, client=client)
-        found = claim_state.read_claim_state(stores.execute_call(call))
-        if isinstance(found, claim_state.ClaimBegun | claim_state.ClaimPromoted):
-            publish(works[place], found.token, WORK.lane)
-        return found
 
-    for place in range(20):
-        request(place, "flood")
-    assert isinstance(request(15, "b"), claim_state.ClaimPromoted)
-    assert isinstance(request(15, "c"), claim_state.ClaimTaken)
-    order = []
-    for _ in range(3):
+def request(work: Work, client: str, *, is_popular: bool = False) -> claim_state.ClaimState:
+    call = claims.begin_call(work, refresh=False, client=client, is_popular=is_popular)
+    found = claim_state.read_claim_state(stores.execute_call(call))
+    if isinstance(found, claim_state.ClaimBegun | claim_state.ClaimPromoted):
+        publish(work, found.token, WORK.lane)
+    return found
+
+
+def next_works(clock: Clock, number: int) -> list[str]:
+    """The works of the next requests."""
+    found = []
+    for _ in range(number):
         held = next_claimed(clock)
-        order.append(held.waiters[0].id)
+        found.append(held.waiters[0].id)
         report(held)
-    assert order == ["flood:0", "flood:15", "flood:1"]
+    return found
+
+
+def test_a_job_moves_forward_when_a_client_with_less_work_asks_for_it_too(clock: Clock) -> None:
+    works = some_works(20)
+    for work in works:
+        request(work, "flood")
+    assert isinstance(request(works[15], "b"), claim_state.ClaimPromoted)
+    assert isinstance(request(works[15], "c"), claim_state.ClaimTaken)
+    assert next_works(clock, 3) == ["w:0", "w:15", "w:1"]
+
+
+def test_popular_content_and_all_other_take_turns_at_a_server(clock: Clock) -> None:
+    works = some_works(8)
+    for place, work in enumerate(works):
+        request(work, f"client {place}", is_popular=place >= 5)
+    assert [stores.run_steps(line.find_place(work.key)) for work in works] == [1, 3, 5, 6, 7, 0, 2, 4]
+    turns = ["w:5", "w:0", "w:6", "w:1", "w:7", "w:2", "w:3", "w:4"]
+    assert next_works(clock, len(turns)) == turns
 
 
 def test_swept_work_joins_the_job_there_is(clock: Clock, servers: RedisServers) -> None:

@@ -25,7 +25,6 @@ pytestmark = [
     "ask",
     [
         pytest.param(lambda: wanted_urls.due_urls(UrlLane.FAST, NOW, 200), id="due"),
-        pytest.param(lambda: wanted_urls.due_urls(UrlLane.FAST, NOW, 200, expiring=True), id="due soon"),
         pytest.param(lambda: wanted_urls.expired_urls(NOW, 500), id="expired"),
         pytest.param(lambda: sweeper._find_lost("ab", set(), NOW), id="lost"),
         pytest.param(lambda: sweeper._find_dangling("ab", NOW), id="dangling"),

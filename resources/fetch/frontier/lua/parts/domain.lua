@@ -27,6 +27,7 @@ local DEFAULTS = {
   -- waiting jobs by lane and priority, and jobs in flight; the domain's places in line
   fast_1 = 0, fast_2 = 0, fast_3 = 0, slow_1 = 0, slow_2 = 0, slow_3 = 0, sum_fast = 0, sum_slow = 0, later = 0,
   in_flight = 0, slow_in_flight = 0, arrived = 0, at_fast = '', at_slow = '', placed_fast = 0, placed_slow = 0,
+  popular_fast = 0, popular_slow = 0,  -- 1: the last job of the lane was one of popular content
   -- the egress of its requests, by name; '' is the machine's own
   egress = '',
   -- for people

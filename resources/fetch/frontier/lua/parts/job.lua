@@ -34,6 +34,10 @@ local function set_job(job, ...)
   redis.call('HSET', job_name(job.key), ...)
 end
 
+-- In a queue, popular content has places of its own, which are negative. It takes turns with all other content, job by
+-- job: each has half of the turns.
+local POPULAR_BEFORE_MS = 2 ^ 42
+
 local function queue_of(job) return 'fetch:jobs:' .. job.scope .. ':' .. job.lane .. ':' .. job.priority end
 
 local queued_more, left_more = 0, {fast = 0, slow = 0}

@@ -116,6 +116,27 @@ def test_what_expires_soonest_goes_first_and_the_expired_fails(mirroring: RedisS
     assert list(Resource.objects.filter(state="failed").values_list("url", "failure")) == [(over, "expired")]
 
 
+def test_lists_of_tokens_take_turns(mirroring: RedisServers, settings: Settings) -> None:
+    lanes(settings, 4)
+    expires = int(datetime.now(UTC).timestamp()) + 300
+    report(*(f"https://a.example/{place}?Signature=s&Expires={expires}" for place in range(30)), asked_by=1)
+    report(*urls(30, "b.example"), asked_by=2)
+    report(*urls(3, "c.example"), asked_by=3)
+    feed()
+    hosts = [url.split("/")[2] for url in jobs(mirroring)]
+    assert {hosts.count(f"{name}.example") for name in "abc"} == {1, 2}
+
+
+def test_what_two_tokens_wait_for_comes_in_the_earlier_turn() -> None:
+    long = urls(30, "a.example")
+    report(*urls(3, "b.example"), asked_by=2)
+    report(*long, asked_by=1)
+    report(long[-1], asked_by=3)
+    report(long[-2], asked_by=2)  # behind its older ones
+    moved = Resource.objects.filter(url__in=long).exclude(asked_by=1)
+    assert moved.values_list("url", "asked_by").get() == (long[-1], 3)
+
+
 def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
     now = int(datetime.now(UTC).timestamp())
     over, fresh = (f"https://example.org/d?Key-Pair-Id=k&Signature=s&Expires={now + seconds}" for seconds in (-1, 900))
