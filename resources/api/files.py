@@ -19,6 +19,7 @@ from ..mirror.canonical.urls import candidate_digests, canonicalise_url, find_su
 from ..mirror.errors import StorageError, UrlError
 from ..mirror.ingest import url_outcome
 from ..mirror.models import Blob, Resource, UrlState
+from ..mirror.reports.classify import has_file
 from ..mirror.storage import takedown
 from ..problems import Problem
 from ..tokens import auth
@@ -153,7 +154,7 @@ def describe_url(
         found, digests = canonicalise_url(url, in_force), candidate_digests(url, in_force)
     except (UrlError, UnicodeEncodeError) as error:
         raise Problem(422, f"url: {error}") from error
-    row = find_surest(digests, Resource.objects.in_bulk(digests), lambda one: one.state == UrlState.STORED)
+    row = find_surest(digests, Resource.objects.in_bulk(digests), has_file)
     if row is None:
         raise Problem(404, "This URL was never reported.")
     is_served = Blob.objects.filter(pk=row.blob_digest, taken_down_at=None).exists()

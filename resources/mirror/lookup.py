@@ -42,7 +42,7 @@ _LETTER_STATES = {letter: state for state, letter in _STATE_LETTERS.items()}
 class UrlStatus:
     """The status of a URL. `failure` and `detail` say why there is no content; `status` is the origin's answer.
 
-    `due_at` is the row's, so that no cached status outlives that moment unnoticed.
+    `due_at` is the row's, so that no cached status outlives that moment unnoticed. So is `expires_at`, of stored URLs.
     """
 
     state: UrlState
@@ -51,15 +51,17 @@ class UrlStatus:
     detail: str = ""
     status: int | None = None
     due_at: datetime | None = None
+    expires_at: datetime | None = None
 
     @classmethod
     def of(cls, row: Resource) -> Self:
         detail = row.detail[:MAX_DETAIL_CHARACTERS]
-        return cls(UrlState(row.state), row.blob_digest, row.failure, detail, row.status, row.due_at)
+        return cls(UrlState(row.state), row.blob_digest, row.failure, detail, row.status, row.due_at, row.expires_at)
 
     def write(self) -> bytes:
         if self.state is UrlState.STORED:  # as most are
-            return f"s{self.blob_digest}\n{_write_moment(self.due_at)}".rstrip().encode()
+            moments = f"{_write_moment(self.due_at)}\n{_write_moment(self.expires_at)}"
+            return f"s{self.blob_digest}\n{moments}".rstrip().encode()
         status = "" if self.status is None else str(self.status)
         parts = (self.blob_digest, self.failure, status, _write_moment(self.due_at), self.detail)
         return (_STATE_LETTERS[self.state] + "\n".join(parts)).encode()
@@ -70,8 +72,8 @@ class UrlStatus:
         text = packed.decode()
         state = _LETTER_STATES.get(text[:1])
         if state is UrlState.STORED:
-            blob_digest, _, due = text[1:].partition("\n")
-            return cls(state, blob_digest, due_at=_read_moment(due))
+            blob_digest, due, expires, *_ = [*text[1:].split("\n"), "", ""]
+            return cls(state, blob_digest, due_at=_read_moment(due), expires_at=_read_moment(expires))
         blob_digest, failure, status, due, detail = text[1:].split("\n", 4)
         if state is None:
             raise ValueError("no state")
@@ -101,11 +103,11 @@ def _read_moment(text: str) -> datetime | None:
 )
 def look_up_urls(url_digests: Sequence[str]) -> Mapping[str, UrlStatus]:
     """Returns the status of these URLs by digest, without unknown ones. Raises DatabaseError."""
-    fields = ("state", "blob_digest", "failure", "detail", "status", "due_at")
+    fields = ("state", "blob_digest", "failure", "detail", "status", "due_at", "expires_at")
     rows = Resource.objects.filter(pk__in=url_digests).values_list("pk", *fields)
     return {
-        digest: UrlStatus(UrlState(state), blob_digest, failure, detail[:MAX_DETAIL_CHARACTERS], status, due_at)
-        for digest, state, blob_digest, failure, detail, status, due_at in rows
+        digest: UrlStatus(UrlState(state), blob_digest, failure, detail[:MAX_DETAIL_CHARACTERS], *rest)
+        for digest, state, blob_digest, failure, detail, *rest in rows
     }
 
 

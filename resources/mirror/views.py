@@ -25,7 +25,8 @@ from .file_headers import BY_CHANGING_URL, BY_DIGEST, BY_URL, SAFE_HEADERS, Cach
 from .ingest import wanted_urls
 from .ingest.wanted_urls import WantedUrl, mirror_work, url_content_key
 from .media.thumbnails import THUMBNAIL_KIND, Thumbnail, check_thumbnail_size
-from .models import Blob, UrlState
+from .models import Blob
+from .reports.classify import has_file
 from .storage.uploads import OnOtherMachine, locate_blob
 from .url_rules import current_rules
 
@@ -54,7 +55,7 @@ def serve_by_url(request: HttpRequest, signature: str, encoded: str) -> HttpResp
     except MirrorError as error:
         return _refusal_response(403 if isinstance(error, ForgedError) else 400, str(error))
     found = lookup.look_up_urls(digests)
-    digest = find_surest_digest(digests, found, lambda one: one.state is UrlState.STORED)
+    digest = find_surest_digest(digests, found, has_file)
     now = datetime.now(UTC)
     known = wanted_urls.renew_status(WantedUrl(digest, url, host, None, now), found.get(digest), now)
     # Also while the URL is fetched again, or if the blob was taken down.

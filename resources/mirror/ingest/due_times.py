@@ -11,19 +11,21 @@ from resources.fetch.http.messages import Failure, Head
 RETRY_PAUSES = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(weeks=1))
 """The pause after each failed round in a row. The last one repeats."""
 REFUSAL_PAUSE = timedelta(days=1)
-"""The shortest pause after 403 and 404: the origin has answered, and rarely changes its mind within a day."""
+"""The shortest pause after 403, 404 and an address that is not fetched: they rarely change within a day."""
 
 MIN_FRESH_SECONDS, MAX_FRESH_SECONDS = 300.0, 30 * 86_400.0
 """Bounds for what origins say: a file that is shown often costs them a request in five minutes at most."""
 USUAL_FRESH_SECONDS = 86_400.0
 """The freshness of an answer that neither says one nor has a Last-Modified."""
 LONGEST_FRESHNESS = timedelta(seconds=MAX_FRESH_SECONDS)
+LATEST_TURN = timedelta(days=1, minutes=1)
+"""No waiting row is due later than this from now, unless a clock that was ahead wrote it."""
 LATEST_DUE = LONGEST_FRESHNESS + timedelta(minutes=1)
-"""No row is due later than this from now, unless a clock that was ahead wrote it."""
+"""The same for all rows."""
 
 _REFUSALS, _SIGNATURE_REFUSALS, _GONE = frozenset({403, 404}), frozenset({401, 403}), 410
-_PASSING_FAILURES = frozenset(one.value for one in Failure) - {Failure.REFUSED.value}
-"""Other failures are decisions of this site: refused addresses, blocked hosts, takedowns."""
+_PASSING_FAILURES = frozenset(one.value for one in Failure)
+"""Other failures are decisions of this site: blocked hosts, takedowns."""
 
 
 def is_past(due_at: datetime, now: datetime) -> bool:
@@ -43,7 +45,7 @@ def next_try_at(
     if failure == Failure.EXPIRED.value and status not in _SIGNATURE_REFUSALS:  # the signature's own time is over
         return None
     pause = RETRY_PAUSES[min(max(rounds, 1), len(RETRY_PAUSES)) - 1]
-    if status in _REFUSALS:
+    if status in _REFUSALS or failure == Failure.REFUSED.value:
         pause = max(pause, REFUSAL_PAUSE)
     return now + max(pause, timedelta(seconds=wait_seconds))
 

@@ -55,8 +55,7 @@ class FetchTarget:
         except UrlError as error:
             raise PreparationError(str(error), status=404) from error
         if row is not None and row.url != url and url_scopes(row.url).host == url_scopes(url).host:
-            # the row's signature may last longer
-            url = row.url
+            url = max((row.url, url), key=lambda one: url_syntax.find_url_expiry(one) or _now().timestamp())
         return cls(SourceUrl(url_digest, url, host, token), row)
 
     @property
@@ -108,7 +107,7 @@ def find_row_of_redirect(url: str, source: SourceUrl) -> Resource | None:
     found = find_surest(digests, known, _is_row_settled)
     if found is None or not _is_row_settled(found):
         return None
-    if any(wanted_urls.is_due(found, host, _now()) for host in (source.host, found.host)):
+    if any(wanted_urls.is_due(found, url, host, _now()) for host in (source.host, found.host)):
         return None
     return found if has_blob(found.blob_digest) else None
 
@@ -262,7 +261,7 @@ def _urls_on_the_way(wanted: FetchTarget, head: Head) -> Iterator[SourceUrl]:
 
 def _settle_failed(wanted: FetchTarget, outcome: FetchFailed) -> NothingFound:
     attempts = wanted.attempts + 1
-    is_signed = wanted.row is not None and wanted.row.expires_at is not None
+    is_signed = url_syntax.find_url_expiry(wanted.source.url) is not None
     failure, detail = dedupe.choose_recorded_failure(outcome, is_signed=is_signed).value, outcome.detail
     if dedupe.is_final_failure(outcome, attempts, settings.MIRROR_ATTEMPTS):
         return give_up_url(wanted, failure, detail, outcome.status, outcome.retry_after_seconds or 0)

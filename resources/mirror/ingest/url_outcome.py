@@ -180,7 +180,8 @@ def upsert_lost(outcomes: Sequence[NothingFound]) -> dict[str, UrlStatus]:
     rows = _outcome_rows(outcomes, {})
     if not rows:
         return {}
-    changes = [*(f"{field} = EXCLUDED.{field}" for field in LOST_FIELDS), _CONTENT_ASSIGNMENT]
+    kept = [f"{field} = EXCLUDED.{field}" for field in LOST_FIELDS if field not in ("state", "step")]
+    changes = [*kept, *_END_ASSIGNMENTS, _CONTENT_ASSIGNMENT]
     _upsert_rows(rows, changes, f"{_TABLE}.state = '{UrlState.WANTED}' AND ({_FENCE})")
     lost = {row.pk: row for row in rows}
     stored = Resource.objects.in_bulk(list(lost))
@@ -199,6 +200,13 @@ _CONTENT_ASSIGNMENT = (
     f"ELSE {_TABLE}.blob_digest END"
 )
 """Keeps the stored content of a URL that is tried. A failed one has none, or the digest that was taken down."""
+
+_END_ASSIGNMENTS = tuple(
+    f"{field} = CASE WHEN EXCLUDED.state = '{UrlState.STORED}' AND {_TABLE}.blob_digest = '' THEN '{failed}' "
+    f"ELSE EXCLUDED.{field} END"
+    for field, failed in (("state", UrlState.FAILED), ("step", DedupeStep.FAILED))
+)
+"""A URL whose stored content was lost meanwhile has failed."""
 
 
 def _upsert_rows(rows: Sequence[Resource], changes: Sequence[str], condition: str) -> set[str]:

@@ -7,15 +7,15 @@ admin can have URLs fetched once more at any time. Stored content stays until th
 import logging
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice, zip_longest
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from celery import current_app
 from django.db import Error as DatabaseError
-from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, F, Field, OuterRef, Q, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
@@ -121,21 +121,61 @@ def _build_row(one: WantedUrl, lane: UrlLane) -> Resource:
 
 
 _WAITING, _EXPIRED = Q(state=UrlState.WANTED), Q(state=UrlState.FAILED, failure=Failure.EXPIRED.value)
+_REFUSED_STATUSES = (401, 403)
+
+
+def _wish_again(at: datetime) -> dict[str, Any]:
+    """Returns the values of a row that is wanted from that moment on, and that nothing has failed of yet."""
+    return {"wanted_at": at, "due_at": at, "attempts": 0, "failure": "", "detail": "", "status": None}
 
 
 def _renew_signatures(rows: Sequence[Resource], of: Q, *, wants: bool) -> None:
-    """Gives those of the rows whose signature ends earlier the new URL, in a statement for each; none to new rows."""
-    renewable, there = Resource.objects.filter(of), dict[str, datetime | None]()
-    signed = {row.pk: row for row in rows if row.expires_at is not None}
+    """Gives rows a URL whose signature ends later, or any other one if the origin has refused their own.
+
+    A statement for each; none to new rows. Who reports a URL says when its signature ends, which may not be true.
+    """
+    renewable, there = Resource.objects.filter(of), list[tuple[str, str, datetime | None, int | None]]()
+    signed = {row.pk: row for row in rows if row.expires_at is not None and row.expires_at > row.wanted_at}
     for some in database.split_portions(signed, lookup.MAX_QUERY_ROWS):
-        there |= dict(renewable.filter(pk__in=some).values_list("pk", "expires_at"))
-    for digest, before in there.items():
+        there += renewable.filter(pk__in=some).values_list("pk", "url", "expires_at", "status")
+    for digest, url, before, status in there:
         row, until = signed[digest], signed[digest].expires_at
-        if before and until and before < until:
-            times = {"wanted_at": row.wanted_at, "due_at": row.due_at}
-            again = {**times, "state": UrlState.WANTED, "failure": "", "detail": ""} if wants else {}
-            if renewable.filter(pk=digest, expires_at__lt=until).update(url=row.url, expires_at=until, **again):
+        is_later = before is not None and until is not None and before < until
+        if row.url != url and (is_later or status in _REFUSED_STATUSES):
+            again = {"state": UrlState.WANTED, **_wish_again(row.wanted_at)} if wants else {}
+            if renewable.filter(pk=digest, url=url).update(url=row.url, expires_at=until, **again):
                 lookup.forget_statuses([digest])
+
+
+REFUSED_PAUSE = timedelta(hours=1)
+"""The shortest time between two requests for a URL that were refused and differ in the signature or the Referer."""
+
+
+def want_refused_urls(urls: Sequence[WantedUrl], now: datetime) -> set[str]:
+    """Wants URLs again whose request was refused (401, 403), where these have another signature or Referer.
+
+    The refusal was about that request, and not about this one. Returns their digests. Raises DatabaseError.
+    """
+    refused = Resource.objects.filter(state=UrlState.FAILED, status__in=_REFUSED_STATUSES, due_at__isnull=False)
+    refused = refused.filter(fetched_at__lte=now - REFUSED_PAUSE)
+    asked, wanted = {one.url_digest: _build_row(one, UrlLane.FAST) for one in urls}, set[str]()
+    for some in database.split_portions(sorted(asked)):
+        sent = refused.filter(pk__in=some).values_list("pk", "url", "referer")
+        rows = [asked[digest] for digest, *before in sent if before != [asked[digest].url, asked[digest].referer]]
+        valid = {row.pk: row for row in rows if row.expires_at is None or row.expires_at > now}
+        if valid:
+            with lookup.forget_around_change(list(valid)):
+                request = {name: _by_row(valid, name) for name in ("url", "referer", "expires_at", "asked_by")}
+                again = {"state": UrlState.WANTED, **_wish_again(now), **request}
+                database.update_in_order(refused.filter(pk__in=valid), **again)
+            wanted |= valid.keys()
+    return wanted
+
+
+def _by_row(rows: Mapping[str, Resource], name: str) -> Case:
+    """Returns the value of each row in one statement for all of them."""
+    cases = [When(pk=digest, then=Value(getattr(row, name))) for digest, row in rows.items()]
+    return Case(*cases, default=F(name), output_field=cast("Field[Any, Any]", Resource._meta.get_field(name)))
 
 
 def _move_ahead(rows: Sequence[Resource]) -> None:
@@ -151,23 +191,31 @@ def _move_ahead(rows: Sequence[Resource]) -> None:
 
 
 class UrlStanding(Protocol):
-    """The state of a URL, as a look-up or its row gives it."""
+    """The state of a URL, as a look-up or its row gives it. `expires_at` is of stored content."""
 
     @property
     def state(self) -> str: ...
     @property
     def due_at(self) -> datetime | None: ...
+    @property
+    def expires_at(self) -> datetime | None: ...
 
 
-def is_due(known: UrlStanding, host: str, now: datetime) -> bool:
+def is_due(known: UrlStanding, url: str, host: str, now: datetime) -> bool:
     """Tells whether a request has the URL fetched again: it failed long ago, or its content may have changed.
 
-    Stored content without a time was never checked. Raises DatabaseError.
+    Stored content without a time was never checked. It stays if neither its own signature nor that of `url` holds.
+    Raises DatabaseError.
     """
     if known.state == UrlState.FAILED:
         return known.due_at is not None and due_times.is_past(known.due_at, now)
     is_old = known.state == UrlState.STORED and (known.due_at is None or due_times.is_past(known.due_at, now))
-    return is_old and hosts.is_rechecked(host)
+    is_over = known.expires_at is not None and known.expires_at <= now and not _has_valid_signature(url, now)
+    return is_old and not is_over and hosts.is_rechecked(host)
+
+
+def _has_valid_signature(url: str, now: datetime) -> bool:
+    return (url_syntax.find_url_expiry(url) or 0) > now.timestamp()
 
 
 def past_due(now: datetime) -> Q:
@@ -178,17 +226,19 @@ def past_due(now: datetime) -> Q:
 def want_due_urls(urls: Sequence[WantedUrl], now: datetime) -> int:
     """Wants those of these due URLs whose rows are due; returns their number. Raises DatabaseError.
 
-    Their rows take the Referer, and a URL whose signature lasts longer. Stored content whose signature is over stays.
+    Their rows take the Referer, and a URL whose signature lasts longer: stored content only if its own is over, or was
+    refused. Stored content whose signature is over stays.
     The statement itself compares the time: of several requests at once one wins, and the others find the URL wanted.
     """
-    _renew_signatures([_build_row(one, UrlLane.FAST) for one in urls], ~_WAITING & ~_EXPIRED, wants=False)
+    spent = Q(expires_at__lte=now) | Q(status__in=_REFUSED_STATUSES)
+    renewable = (Q(state=UrlState.FAILED) & ~_EXPIRED) | (Q(state=UrlState.STORED) & spent)
+    _renew_signatures([_build_row(one, UrlLane.FAST) for one in urls], renewable, wants=False)
     is_valid = Q(expires_at__gt=now) | Q(expires_at=None)
     due = Q(past_due(now), state=UrlState.FAILED)
     due |= Q(past_due(now) | Q(due_at=None), is_valid, state=UrlState.STORED)
     number = 0
     for referer, asker in {(one.referer, one.asked_by) for one in urls}:
-        again = {"wanted_at": now, "due_at": now, "attempts": 0, "failure": "", "detail": "", "status": None}
-        again |= {"asked_by": asker} if referer is None else {"asked_by": asker, "referer": referer}
+        again = {**_wish_again(now), "asked_by": asker} | ({} if referer is None else {"referer": referer})
         asked = (one.url_digest for one in urls if (one.referer, one.asked_by) == (referer, asker))
         for some in database.split_portions(sorted(asked)):
             with lookup.forget_around_change(some):
@@ -198,20 +248,28 @@ def want_due_urls(urls: Sequence[WantedUrl], now: datetime) -> int:
 
 
 def renew_status(asked: WantedUrl, known: UrlStatus | None, now: datetime) -> UrlStatus | None:
-    """Returns the status of a requested URL, which is wanted again if it was due.
+    """Returns the status of a requested URL, which is wanted again if it was due, or refused with another signature.
 
     While the database takes no writes the status stays: stored content is served. Raises DatabaseError if the choices
     of admins have to be read and cannot be.
     """
-    if known is None or not is_due(known, asked.host, now):
+    if known is None or not (is_refused(known) or is_due(known, asked.url, asked.host, now)):
         return known
     try:
+        want_refused_urls([asked], now)
+        _renew_signatures([_build_row(asked, UrlLane.FAST)], _EXPIRED, wants=True)
         want_due_urls([asked], now)
         row = Resource.objects.filter(pk=asked.url_digest).first()  # a look-up would remember it as wanted
     except DatabaseError as error:
         _log.warning("a URL is not wanted again", extra={"digest": asked.url_digest, "error": str(error)})
         return known
     return UrlStatus.of(row) if row else None
+
+
+def is_refused(known: UrlStatus) -> bool:
+    """Tells whether a request with another signature or Referer may have the URL fetched."""
+    is_failure = known.status in _REFUSED_STATUSES or known.failure == Failure.EXPIRED.value
+    return known.state is UrlState.FAILED and is_failure
 
 
 def find_retry_times(url_digests: Iterable[str]) -> dict[str, datetime]:
@@ -232,9 +290,12 @@ def feed_soon() -> None:
 
 def repair_future_rows(now: datetime) -> None:
     """Makes rows due that a clock ahead of time wrote: they would wait for that hour. Raises DatabaseError."""
-    ahead = Resource.objects.filter(state=UrlState.WANTED, wanted_at__gt=now + MAX_CLOCK_LEAD)
-    for keys in database.key_portions(ahead):
-        database.update_in_order(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
+    waiting = Resource.objects.filter(state=UrlState.WANTED)
+    in_turn = (waiting.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
+    late = (rows.filter(due_at__gt=now + due_times.LATEST_TURN) for rows in in_turn)
+    for ahead in (waiting.filter(wanted_at__gt=now + MAX_CLOCK_LEAD), *late):
+        for keys in database.key_portions(ahead):
+            database.update_in_order(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
 
 
 def due_urls(lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = ()) -> list[Resource]:
@@ -286,8 +347,7 @@ def count_attempts(url_digests: Sequence[str]) -> None:
 def postpone_urls(until: dict[str, datetime]) -> None:
     """Makes each row due no earlier than its moment. Raises DatabaseError."""
     for some in database.split_portions(sorted(until)):
-        cases = [When(pk=digest, then=Value(until[digest])) for digest in some]
-        _change_wanted(some, due_at=Case(*cases, default=F("due_at"), output_field=DateTimeField()))
+        _change_wanted(some, due_at=_by_row({digest: Resource(due_at=until[digest]) for digest in some}, "due_at"))
 
 
 def _change_wanted(url_digests: Sequence[str], **values: Any) -> None:
@@ -335,8 +395,7 @@ def refetch_urls(url_digests: Sequence[str], now: datetime) -> int:
     chosen = [digest for digest, host in rows.values_list("pk", "host") if not hosts.is_host_blocked(host, blocked)]
     # Content taken down since the first query stays so.
     left = Resource.objects.filter(url_digest__in=chosen).exclude(failure=takedown.TAKEN_DOWN_FAILURE)
-    anew = {"due_at": now, "attempts": 0, "rounds": 0, "failure": "", "detail": "", "status": None}
-    database.update_in_order(left, state=UrlState.WANTED, wanted_at=now, **anew)
+    database.update_in_order(left, state=UrlState.WANTED, rounds=0, **_wish_again(now))
     lookup.forget_statuses(chosen)
     feed_soon()
     return len(chosen)

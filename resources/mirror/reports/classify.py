@@ -105,7 +105,7 @@ def decide_urls(named: Sequence[NamedUrl], seen: Mapping[str, UrlKnowledge], now
     decisions: list[UrlDecision] = []
     asked: set[str] = set()
     for one in named:
-        digest = find_surest_digest(one.digests, seen, _has_file)
+        digest = find_surest_digest(one.digests, seen, has_file)
         decisions.append(_decide_url(one, digest, seen.get(digest), now, is_first=digest not in asked))
         asked.add(digest)
     return decisions
@@ -117,7 +117,7 @@ def storable_text(url: str, most_characters: int) -> str:
     return text if len(text) <= most_characters else f"{text[: most_characters - 1]}…"
 
 
-def _has_file(seen: UrlKnowledge) -> bool:
+def has_file(seen: UrlKnowledge) -> bool:
     """True if a file is known, also while the URL is fetched again."""
     return bool(seen.blob_digest) and seen.state != "failed"
 
@@ -145,7 +145,7 @@ def _status_fields(seen: UrlKnowledge | None, now: datetime) -> tuple[ReportStat
 
     A failed URL is accepted after its pause; at once if its signature had expired: the new one may be valid.
     """
-    if seen is not None and _has_file(seen):
+    if seen is not None and has_file(seen):
         return "known", "known", seen.blob_digest, ""
     if seen is None or seen.state != "failed" or seen.failure == EXPIRED_FAILURE or _may_be_tried(seen, now):
         return "accepted", "", "", ""

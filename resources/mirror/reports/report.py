@@ -117,15 +117,24 @@ def _decide_list(sent: SentList, now: datetime) -> list[UrlDecision]:
     present = verify_known_urls(known, now)
     decided = decide_urls(named, present, now)
     asker = sent.token.pk if sent.token else 0
-    named_urls = [WantedUrl(one.url_digest, one.url, one.host, sent.referer, now, asker) for one in decided]
-    _want_due_urls(named_urls, present, now)
+    asked = [WantedUrl(one.url_digest, one.url, one.host, sent.referer, now, asker) for one in decided]
+    if again := _want_refused_urls(asked, present, now):
+        present |= dict.fromkeys(again, UrlStatus(UrlState.WANTED))
+        decided = decide_urls(named, present, now)
+    _want_due_urls(asked, present, now)
     return sorted([*refused, *decided], key=lambda decision: decision.position)
+
+
+def _want_refused_urls(urls: Sequence[WantedUrl], known: Mapping[str, UrlStatus], now: datetime) -> set[str]:
+    """Wants again what was refused with another signature or Referer."""
+    refused = [one for one in urls if one.url_digest in known and wanted_urls.is_refused(known[one.url_digest])]
+    return wanted_urls.want_refused_urls(refused, now) if refused else set()
 
 
 def _want_due_urls(urls: Sequence[WantedUrl], known: Mapping[str, UrlStatus], now: datetime) -> None:
     """Wants again what failed long ago, and stored content that may have changed."""
     found = ((one, known.get(one.url_digest)) for one in urls)
-    due = [one for one, status in found if status and wanted_urls.is_due(status, one.host, now)]
+    due = [one for one, status in found if status and wanted_urls.is_due(status, one.url, one.host, now)]
     if due:
         wanted_urls.want_due_urls(due, now)
 

@@ -13,7 +13,8 @@ from typing import Any, cast
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 from PIL import Image
 from prometheus_client import REGISTRY
 
@@ -21,6 +22,7 @@ from resources import tasks
 from resources.mirror import links, lookup, thumbnail_painter, views
 from resources.mirror.file_headers import SAFE_HEADERS
 from resources.mirror.ingest import wanted_urls
+from resources.mirror.ingest.settlement import FetchTarget
 from resources.mirror.ingest.wanted_urls import WantedUrl
 from resources.mirror.lookup import UrlStatus
 from resources.mirror.media.sniff import recognise_content
@@ -235,6 +237,50 @@ def test_what_may_have_changed_is_served_and_wanted_where_that_is_on(
     assert all(response["Cache-Control"].startswith("public, max-age=2,") for response in responses)
     states = dict(Resource.objects.values_list("pk", "state"))
     assert states == {fresh.pk: "stored", stale.pk: "wanted" if checked else "stored"}
+
+
+def signed_address(hours: int) -> str:
+    return links.sign_url(
+        f"{URL}?Key-Pair-Id=k&Signature=s&Expires={int(datetime.now(UTC).timestamp()) + 3600 * hours}"
+    )
+
+
+@pytest.mark.parametrize("status", [403, None])
+def test_what_failed_with_an_old_signature_is_tried_with_a_new_one(
+    client: Reader, give: Give, published: list[Any], status: int | None
+) -> None:
+    over, ago = f"{URL}?Key-Pair-Id=k&Signature=s&Expires=1700000000", datetime.now(UTC) - timedelta(hours=2)
+    failed = {"state": UrlState.FAILED, "failure": "expired", "status": status, "fetched_at": ago}
+    give(Blob(digest=""), over, expires_at=ago, due_at=ago + timedelta(days=1) if status else None, **failed)
+    assert client.get(links.sign_url(over)).status_code == 404
+    assert client.get(signed_address(1)).status_code == 302
+    [row] = Resource.objects.all()
+    assert links.sign_url(row.url) == signed_address(1)
+    assert row.state == "wanted"
+
+
+def test_what_waits_with_an_old_signature_is_fetched_with_the_newer_one(give: Give) -> None:
+    over, fresh = (f"{URL}?Key-Pair-Id=k&Signature=s&Expires={moment}" for moment in (1700000000, 4000000000))
+    row = give(Blob(digest=""), over, state=UrlState.WANTED)
+    for asked in (over, URL, fresh):
+        assert FetchTarget.read((asked, row.pk)).source.url == asked
+
+
+def test_a_file_whose_signature_is_over_costs_no_writes(client: Reader, keep: Keep, give: Give, settings: Any) -> None:
+    settings.MIRROR_RECHECK = True
+    give(keep(BODY), due_at=NOW, expires_at=NOW)
+    with CaptureQueriesContext(connection) as asked:
+        assert [client.get(links.sign_url(URL)).body for _ in range(2)] == [BODY, BODY]
+    assert not [query for query in asked if not query["sql"].startswith("SELECT")]
+
+
+def test_a_file_that_is_fetched_again_goes_before_that_of_a_learnt_name(
+    client: Reader, keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = give(keep(BODY), state=UrlState.WANTED)
+    learnt = give(keep(BODY[:5]), f"{URL}?learnt")
+    monkeypatch.setattr(views, "candidate_digests", lambda *_: (own.pk, learnt.pk))
+    assert client.get(links.sign_url(URL)).body == BODY
 
 
 def test_what_may_have_changed_is_served_while_the_database_takes_no_writes(

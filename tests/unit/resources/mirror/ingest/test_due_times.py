@@ -30,9 +30,9 @@ def test_the_pause_grows_with_each_failed_round(failure: str, status: int | None
 
 @pytest.mark.parametrize(
     ("failure", "status"),
-    [("permanent", 410), ("refused", None), ("expired", None), ("blocked", None), ("taken down", 200)],
+    [("permanent", 410), ("expired", None), ("blocked", None), ("taken down", 200)],
 )
-def test_what_is_gone_or_refused_is_not_tried_by_itself(failure: str, status: int | None) -> None:
+def test_what_is_gone_or_unwanted_is_not_tried_by_itself(failure: str, status: int | None) -> None:
     assert due_times.next_try_at(failure, status, 1, NOW) is None
 
 

@@ -206,7 +206,8 @@ def test_what_was_wanted_by_a_clock_that_was_ahead_is_handed_over_now(mirroring:
     ahead, soon = datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(seconds=20)
     resource("ahead", wanted_at=ahead, due_at=ahead)
     resource("later", due_at=ahead)
+    resource("far", due_at=ahead + timedelta(days=2))
     resource("soon", wanted_at=soon, due_at=soon)
     mirroring.state.client.zadd(feeder.LATER_HOSTS_KEY, {"images.example.org": ahead.timestamp()})
-    assert feeder.feed_fetchers(datetime.now(UTC)) == 1
-    assert jobs(mirroring) == [mirror_rows.url("ahead")]
+    assert feeder.feed_fetchers(datetime.now(UTC)) == 2
+    assert set(jobs(mirroring)) == {mirror_rows.url("ahead"), mirror_rows.url("far")}

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, OperationalError
 
 from resources.mirror import lookup, stats
+from resources.mirror.ingest import url_outcome
+from resources.mirror.ingest.url_outcome import SourceUrl
 from resources.mirror.lookup import UrlStatus
 from resources.mirror.models import Batch, BatchItem, Blob, Resource, Tally, UrlState
 from resources.mirror.reports import batches
@@ -178,12 +181,74 @@ def test_the_report_that_has_a_url_tried_again_names_the_referer(referer: str) -
     assert (row.state, row.referer) == ("wanted", referer)
 
 
+def signed(seconds: int) -> str:
+    return f"https://images.example.org/a?Key-Pair-Id=k&Signature=s&Expires={int(NOW.timestamp()) + seconds}"
+
+
+def report_at(at: datetime, address: str, **fields: Any) -> str:
+    """Reports the URL in a list of its own; its status in the answer."""
+    sent_then = SentList([address], "tests", idempotency_key=str(uuid4()), **fields)
+    return reports_report.report_urls(sent_then, at).decisions[0].status
+
+
+def refuse(at: datetime) -> Resource:
+    """The origin answers 403 to the only row's request."""
+    row = Resource.objects.get()
+    failure = "permanent" if row.expires_at is None else "expired"
+    source = SourceUrl(row.pk, row.url, row.host)
+    url_outcome.upsert_lost([url_outcome.give_up_outcome(source, row, failure, "403", at, status=403)])
+    lookup.forget_statuses([row.pk])
+    return row
+
+
+def test_a_forged_signature_gives_way_to_the_next_one_when_it_is_refused() -> None:
+    honest, forged, later = signed(600), signed(10**8), signed(900)
+    for address in (honest, forged):
+        report_at(NOW, address)
+    assert refuse(NOW).url == forged
+    assert report_at(NOW, later) == "accepted"
+    row = Resource.objects.get()
+    assert (row.state, row.url, row.attempts) == ("wanted", later, 0)
+
+
+def test_another_referer_than_the_refused_one_is_tried_after_an_hour() -> None:
+    wrong, right = ({"referer": f"https://{name}.example/"} for name in ("wrong", "right"))
+    report_at(NOW, url("a"), **wrong)
+    refuse(NOW)
+    two_hours = NOW + 2 * HOUR
+    tries = [report_at(NOW + HOUR / 2, url("a"), **right), report_at(two_hours, url("a"), **wrong)]
+    assert tries == ["failed", "failed"]
+    assert report_at(two_hours, url("a"), **right) == "accepted"
+    row = Resource.objects.get()
+    assert (row.state, row.referer) == ("wanted", right["referer"])
+
+
+def test_stored_content_keeps_a_signature_that_holds_until_it_is_refused(settings: Any) -> None:
+    settings.MIRROR_RECHECK = True
+    blob("a")
+    own, other = signed(600), signed(10**8)
+    row = resource("a", url=own, state="stored", blob_digest=content("a"), due_at=NOW, expires_at=NOW + HOUR)
+    for status, found in ((None, own), (403, other)):
+        Resource.objects.update(state="stored", due_at=NOW, status=status)
+        lookup.forget_statuses([row.pk])
+        report_at(NOW, other)
+        row.refresh_from_db()
+        assert (row.state, row.url) == ("wanted", found)
+
+
+def test_content_that_was_lost_during_a_check_is_not_said_to_be_stored() -> None:
+    row = resource("a", blob_digest=content("a"), step="new")
+    source = SourceUrl(row.pk, row.url, row.host)
+    failed = url_outcome.give_up_outcome(source, row, "transient", "500", NOW, status=500)
+    Resource.objects.update(blob_digest="")
+    assert url_outcome.upsert_lost([failed])[row.pk].state is UrlState.FAILED
+    row.refresh_from_db()
+    assert (row.state, row.step, row.blob_digest) == ("failed", "failed", "")
+
+
 def test_stored_content_is_checked_by_a_signature_that_still_holds(settings: Any) -> None:
     settings.MIRROR_RECHECK = True
-    over, fresh = (
-        f"https://images.example.org/a?Key-Pair-Id=k&Signature=s&Expires={int(NOW.timestamp()) + seconds}"
-        for seconds in (-1, 900)
-    )
+    over, fresh = signed(-1), signed(900)
     blob("a")
     resource("a", url=over, state="stored", blob_digest=content("a"), due_at=NOW, expires_at=NOW - HOUR)
     for reported, state in ((over, "stored"), (fresh, "wanted")):
@@ -207,8 +272,8 @@ def test_a_report_is_taken_while_redis_is_away(redis_servers: RedisServers) -> N
 def test_a_report_costs_few_statements_whatever_it_names(django_assert_max_num_queries: Any) -> None:
     for number in range(50):
         stored_resource(number)
-    signed = [f"https://x.example/{n}?Key-Pair-Id=k&Signature=s&Expires=1{n:09}" for n in range(100)]
-    urls = [*map(url, [*range(100), *[0] * 100]), *signed]
+    expiring = [f"https://x.example/{n}?Key-Pair-Id=k&Signature=s&Expires=1{n:09}" for n in range(100)]
+    urls = [*map(url, [*range(100), *[0] * 100]), *expiring]
     with django_assert_max_num_queries(20) as asked:
         found = reports_report.report_urls(SentList(urls, "tests"), NOW)
     assert {one.status for one in found.decisions[:50]} == {"known"}
