@@ -92,7 +92,7 @@ def _make_look_call(  # noqa: PLR0917  # the arguments of a script
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     of_work = [_claim_key(work_key), f"retry:done:{work_key}", f"retry:failure:{work_key}"]
     limits = (bounds["limit"], bounds["workers"])
-    asked = (client, "1" if is_popular else "", "1" if "publisher" in bounds else "")
+    asked = (client, "1" if is_popular else "", "1" if "publisher" in bounds else "", json.dumps(_end_terms()))
     arguments = (work_key, kind, mode, lane, *limits, spec, UNKNOWN_DURATION_MS, *asked)
     keys = [*of_work, _COUNTER, _CLAIMS_KEY, queued_key(lane)]
     return ScriptCall("state", "look", keys, (*arguments, *faster_lanes))

@@ -229,7 +229,7 @@ def _parse_seconds(value: str) -> int | None:
 
 
 def client_network(address: str) -> str:
-    """The network of one client: its IPv4 address, or the /64 of its IPv6 address, in which it may take any address.
+    """The network of one client: its IPv4 address, or the /56 of its IPv6 address: that of a household (RIPE-690).
 
     Text that is no address is returned unchanged.
     """
@@ -238,7 +238,7 @@ def client_network(address: str) -> str:
     except ValueError:
         return address
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
-        return str(ipaddress.ip_network((found, 64), strict=False))
+        return str(ipaddress.ip_network((found, 56), strict=False))
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 

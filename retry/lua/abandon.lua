@@ -1,5 +1,5 @@
 -- Abandons a queued claim whose work was not handed over, and tells the clients that joined it.
--- needs: turns lane_rounds
+-- needs: turns claim_skip lane_rounds
 -- KEYS: claim claims   ARGV: work token channel   -> 1 | 0
 local held = redis.call('HMGET', KEYS[1], 'token', 'state', 'lane', 'client')
 if held[1] ~= ARGV[2] or held[2] ~= 'queued' then return 0 end

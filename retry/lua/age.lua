@@ -1,6 +1,6 @@
 -- Moves the first works of a lane in which nothing has started for long one lane up: second copies, with the same
 -- token. Only a few in that time: the lane above has work of its own.
--- needs: turns lane_rounds
+-- needs: turns claim_skip lane_rounds
 -- KEYS: retry:queued:<lane> retry:queued:<up> claims retry:started
 -- ARGV: lane up up_limit age_ms most   -> list of {work, token, spec}
 local queued, above, claims, started = unpack(KEYS)

@@ -1,17 +1,17 @@
 -- Returns the state of a piece of work, and claims it in the modes begin and refresh. The mode away is a look that notes
 -- an outage of `cache`: contents that were stored before may be lost with it.
 -- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
--- needs: turns lane_rounds
+-- needs: turns claim_skip lane_rounds
 -- KEYS: claim done failure token claims retry:queued:<lane>
 -- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers spec default_ms client("" the site itself)
---       popular("1"|"") is_published("1"|"": its publisher orders it) | faster lanes
+--       popular("1"|"") is_published("1"|"": its publisher orders it) terms(done_ms channel) | faster lanes
 -- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms
 --    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
 local claim, done, failure, counter, claims, queued = unpack(KEYS)
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
 local spec, default_ms, client, popular = ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10] == '1'
-local is_published = ARGV[11] == '1'
+local is_published, terms = ARGV[11] == '1', cjson.decode(ARGV[12])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -30,8 +30,12 @@ local function sweep_after(wait)
   redis.call('ZADD', claims, now + (is_soon and 5000 or math.min(60000, math.max(5000, 2 * wait))), work)
 end
 
+local function takes_another(ahead)
+  return has_room(lane, client, limit, ahead) or ahead >= limit and make_room(lane, client, terms)
+end
+
 local function is_slower(other)
-  for place = 12, #ARGV do
+  for place = 13, #ARGV do
     if ARGV[place] == other then return false end
   end
   return other ~= lane
@@ -62,7 +66,7 @@ if held[1] then
   end
   -- Wanted work in a slower lane, or work whose message seems lost: a second copy, with the same token.
   local ahead = redis.call('ZCARD', queued)
-  if ahead >= limit or not (seems_lost or has_room(lane, client, limit, ahead)) then
+  if not (seems_lost and ahead < limit or not seems_lost and takes_another(ahead)) then
     return {'claimed', held[1], whole(wait)}
   end
   if seems_lost then
@@ -84,7 +88,7 @@ end
 if mode == 'look' then return {'unknown'} end
 
 local ahead = redis.call('ZCARD', queued)
-if not has_room(lane, client, limit, ahead) then return {'full', whole(expected_wait(ahead))} end
+if not takes_another(ahead) then return {'full', whole(expected_wait(ahead))} end
 local wait = expected_wait(join_lane(work, lane, client, popular))
 
 local token = math.max(tonumber(redis.call('GET', counter) or 0) + 1, time[1] * 1000000 + time[2])

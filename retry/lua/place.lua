@@ -1,6 +1,6 @@
 -- Returns the place of claimed work: its lane, and how many works of the lane come before it; -1 if it is not queued.
 -- Nothing for work without a claim.
--- needs: turns lane_rounds
+-- needs: turns claim_skip lane_rounds
 -- KEYS: claim   ARGV: work   -> lane before
 local held = redis.call('HMGET', KEYS[1], 'lane', 'state')
 if not held[1] then return {} end

@@ -1,5 +1,5 @@
 -- Starts the first work of a lane. Each message in a lane stands for one work there, whichever it names.
--- needs: turns lane_rounds claim_start
+-- needs: turns claim_skip lane_rounds claim_start
 -- ARGV: terms lane nonce work(of the message)   -> {1 started | 2 skipped | 0 neither, work, token, spec}
 local terms, lane, nonce, named = cjson.decode(ARGV[1]), unpack(ARGV, 2, 4)
 

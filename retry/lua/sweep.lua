@@ -1,7 +1,7 @@
 -- Returns the due claims. First lapsed leases: at the first lapse the work gets a new token and is queued
 -- again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long: it
 -- is to be published again, as far as its lane holds too few messages.
--- needs: turns lane_rounds
+-- needs: turns claim_skip lane_rounds
 -- KEYS: claims leases token swept setbacks   ARGV: most lapse_ms   -> list of {what, work, token, lane, spec}
 local claims, leases, counter, swept, setbacks = unpack(KEYS)
 local time = redis.call('TIME')
@@ -36,7 +36,7 @@ for _, work in ipairs(due(leases)) do
     redis.call('HSET', 'retry:claim:' .. work, 'token', token, 'state', 'queued', 'lapsed', string.format('%.0f', now))
     redis.call('ZREM', leases, work)
     redis.call('ZADD', claims, now + 5000, work)
-    rejoin_lane(work, claim[2], claim[5] or '', claim[6] or now)
+    rejoin_lane(work, claim[2], claim[5] or '', claim[6])
     report('again', work, claim, token)
   end
 end

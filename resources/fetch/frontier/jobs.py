@@ -130,11 +130,15 @@ class JobEnqueued:
 
 @dataclass(frozen=True, slots=True)
 class JobJoined:
-    """A job of that key exists: `queued`, `later`, `running`, `holding` (fetched), `doomed` or `ending`."""
+    """A job of that key exists: `queued`, `later`, `running`, `holding` (fetched), `doomed` or `ending`.
+
+    `is_new`: the work did not wait for it before.
+    """
 
     state: str
     wait_seconds: float
     rest_seconds: float = 0
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +276,8 @@ def parse_enqueued(reply: Reply) -> JobEnqueued | JobJoined | BacklogFull:
     match parse_texts(reply):
         case ["queued", scope, wait_ms, rest_ms]:
             return JobEnqueued(scope, float(wait_ms) / 1000, float(rest_ms) / 1000)
-        case ["joined", state, wait_ms, rest_ms]:
-            return JobJoined(state, float(wait_ms) / 1000, float(rest_ms) / 1000)
+        case ["joined", state, wait_ms, rest_ms, is_new]:
+            return JobJoined(state, float(wait_ms) / 1000, float(rest_ms) / 1000, is_new=is_new == "1")
         case [_, wait_ms]:
             return BacklogFull(float(wait_ms) / 1000)
     raise ValueError(f"enqueue.lua does not reply {reply!r}")

@@ -13,6 +13,6 @@ local function requeue_work(work, token, wait_ms, default_ms, nonce)
   redis.call('HDEL', claim, 'lapsed')
   redis.call('ZREM', 'retry:leases', work)
   redis.call('ZADD', 'retry:claims', now + math.min(60000, math.max(5000, 2 * (wait_ms + mean))), work)
-  rejoin_lane(work, held[3], held[6] or '', held[7] or now)
+  rejoin_lane(work, held[3], held[6] or '', held[7])
   return 1
 end

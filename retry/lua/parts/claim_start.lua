@@ -39,11 +39,7 @@ local function start_work(work, token, nonce, terms)
   if not lanes_started[lane] then redis.call('HSET', 'retry:started', lane, whole(now)) end
   lanes_started[lane] = true
   if unwanted then
-    local done = 'retry:done:' .. work
-    redis.call('DEL', claim)
-    redis.call('HSET', done, 'token', token, 'outcome', 'skipped')
-    redis.call('PEXPIRE', done, terms.done_ms)
-    redis.call('PUBLISH', terms.channel, 'skipped ' .. work)
+    skip_work(work, token, terms)
     return 2
   end
   redis.call('HSET', claim, 'state', 'running', 'starter', nonce, 'since', whole(now),

@@ -1,22 +1,16 @@
 -- The order of a lane: it is served in rounds, with one work of each client in a round, however many a client has
 -- requested (self-clocked fair queueing: Golestani, INFOCOM 1994). A client's next work is in the round after that of its
--- last one, and in none that is over. Popular content has rounds of its own, which take turns with those of all other
--- content, work by work: each has half of the lane. Work of the site itself (no client) is in the present round. Within a
--- round, first in is first out. Places of popular works are negative.
-local POPULAR_BEFORE, DAYS, MOST_SHARE = 2 ^ 16, 2 ^ 36, 4
+-- last one, and after the present one: a round takes no more works once it has begun, so it ends however many clients
+-- come. The site itself counts as a client. Popular content has rounds of its own, which take turns with those of all
+-- other content, work by work: each has half of the lane. Within a round, first in is first out. Places of popular works
+-- are negative.
+local POPULAR_BEFORE, DAYS, MOST_SHARE, MOST_LOOKED_AT = 2 ^ 16, 2 ^ 36, 4, 4
 
 local function band_of(lane, popular) return lane .. (popular and ':popular' or '') end
 
--- The present round, which is that of the work that left the lane last. An empty lane begins anew.
+-- The present round, which is that of the work that left the lane last.
 local function round_of(lane, popular)
-  local first = redis.call('ZRANGE', 'retry:queued:' .. lane, 0, 0, 'WITHSCORES')
-  if not first[1] then
-    redis.call('DEL', 'retry:rounds:' .. lane, 'retry:rounds:' .. lane .. ':popular', 'retry:shares:' .. lane)
-    redis.call('HDEL', 'retry:round', lane, lane .. ':popular', lane .. ':last')
-    return 0
-  end
-  local round = redis.call('HGET', 'retry:round', band_of(lane, popular))
-  return tonumber(round) or (popular and 0 or math.max(0, math.floor(tonumber(first[2]))))
+  return tonumber(redis.call('HGET', 'retry:round', band_of(lane, popular)) or 0)
 end
 
 -- True if the lane takes another work of the client: it may have four times as many there as the room that is left
@@ -29,10 +23,8 @@ end
 
 -- The place at the end of the client's next round.
 local function next_place(lane, client, popular)
-  local round = round_of(lane, popular)
-  if client ~= '' then
-    round = math.max(round, tonumber(redis.call('ZSCORE', 'retry:rounds:' .. band_of(lane, popular), client) or -1) + 1)
-  end
+  local last = tonumber(redis.call('ZSCORE', 'retry:rounds:' .. band_of(lane, popular), client) or 0)
+  local round = math.max(round_of(lane, popular), last) + 1
   local time = redis.call('TIME')
   local place = round + (time[1] * 1000000 + time[2]) / 16 % DAYS / DAYS  -- within a round by arrival
   return popular and math.min(place, POPULAR_BEFORE - 1) - POPULAR_BEFORE or place
@@ -41,17 +33,20 @@ end
 -- The number of works that come before a work of the lane.
 local function count_before(work, lane) return count_in_turn('retry:queued:' .. lane, work) end
 
+-- Queues the work of the client.
+local function put_in_lane(work, lane, client, place)
+  if client ~= '' then redis.call('HINCRBY', 'retry:shares:' .. lane, client, 1) end
+  redis.call('ZADD', 'retry:queued:' .. lane, place, work)
+end
+
 -- Queues the work at the place. Returns the number of works before it.
 local function take_place(work, lane, client, popular, place)
-  if client ~= '' then
-    local rounds = 'retry:rounds:' .. band_of(lane, popular)
-    redis.call('ZREMRANGEBYSCORE', rounds, '-inf', round_of(lane, popular) - 1)
-    redis.call('ZADD', rounds, math.floor(popular and place + POPULAR_BEFORE or place), client)
-    redis.call('HINCRBY', 'retry:shares:' .. lane, client, 1)
-  end
+  local rounds = 'retry:rounds:' .. band_of(lane, popular)
+  redis.call('ZREMRANGEBYSCORE', rounds, '-inf', round_of(lane, popular))
+  redis.call('ZADD', rounds, math.floor(popular and place + POPULAR_BEFORE or place), client)
   place = string.format('%.17g', place)
   redis.call('HSET', 'retry:claim:' .. work, 'lane', lane, 'client', client, 'place', place)
-  redis.call('ZADD', 'retry:queued:' .. lane, place, work)
+  put_in_lane(work, lane, client, place)
   return count_before(work, lane)
 end
 
@@ -60,10 +55,19 @@ local function join_lane(work, lane, client, popular)
   return take_place(work, lane, client, popular, next_place(lane, client, popular))
 end
 
--- Queues the work at its former place again.
+-- Queues the work at its former place again, or, since rounds may have begun anew, before those of the present round.
 local function rejoin_lane(work, lane, client, place)
-  if client ~= '' then redis.call('HINCRBY', 'retry:shares:' .. lane, client, 1) end
-  redis.call('ZADD', 'retry:queued:' .. lane, place, work)
+  place = tonumber(place) or 0
+  local present = place < 0 and round_of(lane, true) - POPULAR_BEFORE or round_of(lane, false)
+  put_in_lane(work, lane, client, string.format('%.17g', math.min(place, present)))
+end
+
+-- Forgets the rounds of an empty lane: they begin anew. Returns whether it is empty.
+local function is_over(lane)
+  if redis.call('EXISTS', 'retry:queued:' .. lane) == 1 then return false end
+  redis.call('DEL', 'retry:rounds:' .. lane, 'retry:rounds:' .. lane .. ':popular', 'retry:shares:' .. lane)
+  redis.call('HDEL', 'retry:round', lane, lane .. ':popular', lane .. ':last')
+  return true
 end
 
 -- Takes the work out of its lane, if it waits there. Returns its place.
@@ -74,14 +78,35 @@ local function leave_lane(work, lane, client)
   if client and client ~= '' and redis.call('HINCRBY', 'retry:shares:' .. lane, client, -1) < 1 then
     redis.call('HDEL', 'retry:shares:' .. lane, client)
   end
+  is_over(lane)
   return place
+end
+
+-- Makes room in a full lane for one more work of a client: the last one of a client that has more is skipped (longest
+-- queue drop: Suter, Lakshman, Stiliadis, Choudhury, INFOCOM 1998). Returns whether it did.
+local function make_room(lane, client, terms)
+  local queued, shares = 'retry:queued:' .. lane, 'retry:shares:' .. lane
+  local function works_of(one) return tonumber(redis.call('HGET', shares, one) or 0) end
+  local function drop_last(works)
+    for _, work in ipairs(works) do
+      local held = redis.call('HMGET', 'retry:claim:' .. work, 'token', 'client')
+      if held[1] and held[2] ~= '' and works_of(held[2]) > works_of(client) + 1 then
+        leave_lane(work, lane, held[2])
+        skip_work(work, held[1], terms)
+        return true
+      end
+    end
+  end
+  if client == '' then return false end
+  return drop_last(redis.call('ZREVRANGEBYSCORE', queued, '+inf', 0, 'LIMIT', 0, MOST_LOOKED_AT))
+    or drop_last(redis.call('ZREVRANGEBYSCORE', queued, '(0', '-inf', 'LIMIT', 0, MOST_LOOKED_AT)) or false
 end
 
 -- Moves the work to the client's next round, where that is an earlier one than its own: a client whose content others
 -- requested before waits for its own turn alone. Returns the number of works before it, or nil if it stays.
 local function move_ahead(work, lane, client, popular, from)
   local place = tonumber(redis.call('ZSCORE', 'retry:queued:' .. lane, work))
-  if not place or client == '' or from == '' or client == from then return nil end
+  if not place or client == '' or client == from then return nil end
   local earlier = next_place(lane, client, popular)
   if math.floor(earlier) >= math.floor(place) then return nil end
   leave_lane(work, lane, from)
@@ -96,7 +121,7 @@ local function hand_over(work, lane, client, from)
   local waiting = redis.call('HMGET', 'retry:shares:' .. lane, client, from)
   if tonumber(waiting[1] or 0) + 1 >= tonumber(waiting[2] or 0) then return nil end
   leave_lane(work, lane, from)
-  rejoin_lane(work, lane, client, place)
+  put_in_lane(work, lane, client, place)
   redis.call('HSET', 'retry:claim:' .. work, 'client', client)
   return count_before(work, lane)
 end
@@ -104,7 +129,7 @@ end
 -- Takes the work out of its lane, since its turn has come.
 local function serve_lane(work, lane, client)
   local place = leave_lane(work, lane, client)
-  if not place then return end
+  if not place or is_over(lane) then return end
   local band = band_of(lane, place < 0)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
   if round > 0 and round > tonumber(redis.call('HGET', 'retry:round', band) or 0) then

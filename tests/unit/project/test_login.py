@@ -154,7 +154,7 @@ def test_the_log_names_neither_account_nor_password(caplog: pytest.LogCaptureFix
     ("sent", "network"),
     [
         ({"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "192.0.2.7"}, "192.0.2.7"),
-        ({"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"),
+        ({"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "2001:db8:1:2:3:4:5:6"}, "2001:db8:1::/56"),
         ({"REMOTE_ADDR": "10.0.0.1", "HTTP_X_REAL_IP": "192.0.2.7"}, "192.0.2.7"),
         ({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_REAL_IP": "192.0.2.7"}, "192.0.2.1"),
         ({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, "192.0.2.1"),

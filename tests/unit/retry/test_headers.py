@@ -106,11 +106,11 @@ def test_only_an_address_within_a_trusted_network_is_trusted(address: str, is_tr
     [
         ("192.0.2.7", "192.0.2.7"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8::6", "2001:db8::/64"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/56"),
+        ("2001:db8::6", "2001:db8::/56"),
         ("unix:", "unix:"),
         ("", ""),
     ],
 )
-def test_a_client_has_an_ipv4_address_or_half_an_ipv6_address(address: str, network: str) -> None:
+def test_a_client_has_an_ipv4_address_or_the_network_of_a_household(address: str, network: str) -> None:
     assert client_network(address) == network

@@ -127,7 +127,7 @@ async def test_malformed_tickets_are_refused_at_once(instance: WaitingInstance, 
 
 
 ONE, OTHER = "192.0.2.1", "192.0.2.2"
-NETWORK, OTHER_NETWORK = ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6"), "2001:db8:1:3::1"
+NETWORK, OTHER_NETWORK = ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6"), "2001:db8:1:103::1"
 
 
 @pytest.mark.parametrize(

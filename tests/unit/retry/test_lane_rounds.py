@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from retry import claim_state, claims, line, stores
-from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull
+from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support.claim_calls import finish, make_due, queued, swept
@@ -55,15 +55,53 @@ def test_each_round_has_one_work_of_each_client() -> None:
     ask_many("b", 2)
     for _ in range(9):
         start_next()
-    assert order == ["flood:0", "a:0", "b:0", "flood:1", "a:1", "b:1", "flood:2", "flood:3", "flood:4", "flood:5"]
+    assert order == ["flood:0", "a:0", "flood:1", "a:1", "b:0", "flood:2", "b:1", "flood:3", "flood:4", "flood:5"]
 
 
-def test_work_of_one_client_and_of_the_site_itself_is_first_in_first_out() -> None:
+def test_the_site_itself_counts_as_a_client() -> None:
     ask_many("", 3)
     ask_many("a", 3)
     for _ in range(6):
         start_next()
-    assert order == [":0", ":1", ":2", "a:0", "a:1", "a:2"]
+    assert order == [":0", "a:0", ":1", "a:1", ":2", "a:2"]
+
+
+@pytest.mark.parametrize("popular", [False, True])
+def test_a_round_ends_however_many_clients_come(popular: bool) -> None:
+    ask_many("a", 6, is_popular=popular)
+    for number in range(24):
+        ask(f"new{number}", f"new{number}", is_popular=popular)
+        start_next()
+    assert [key for key in order if key.startswith("a:")] == [f"a:{place}" for place in range(6)]
+
+
+@pytest.mark.parametrize("popular", [False, True])
+def test_a_client_with_little_has_room_in_a_full_lane(settings: Settings, popular: bool) -> None:
+    settings.RETRY_LANES = {"paint.now": {"limit": 100, "workers": 1}}
+    for number in range(50):
+        ask_many(f"crowd{number}", 2, is_popular=popular)
+    ask_many("site's", 1)
+    waiting = claims.look_call("crowd49:1")
+    states = ask_many("a", 2)
+    assert [type(state) for state in states] == [ClaimBegun, LaneFull]
+    left = claim_state.read_claim_state(stores.execute_call(waiting))
+    assert isinstance(left, WorkDone)
+    assert left.outcome == "skipped"
+    assert isinstance(ask("crowd49:1", "crowd49"), LaneFull)
+
+
+def test_lapsed_work_comes_next_also_where_rounds_have_begun_anew(servers: RedisServers) -> None:
+    ask_many("a", 9)
+    for _ in range(8):
+        started = start_next()
+        finish(replace(NAMED, key=started.work_key), started.token)
+    lost = replace(NAMED, key=start_next().work_key)  # the lane is empty now
+    for client in ("b", "c"):
+        ask_many(client, 3)
+    make_due(servers, lost)
+    swept()
+    start_next()
+    assert order[-1] == "a:8"
 
 
 def test_popular_content_has_rounds_of_its_own_which_take_turns_with_the_others() -> None:

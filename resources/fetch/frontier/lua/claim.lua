@@ -1,7 +1,7 @@
 -- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of the due
 -- domains those with interactive work, and with flagged work. Among these the one with the most work left, if that
 -- decides when all is done, else the one with the shortest jobs.
--- needs: domain line clock job network retry.turns retry.lane_rounds retry.claim_return works lapses retry.claim_start
+-- needs: domain line clock job network retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules fetcher machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane

@@ -1,7 +1,7 @@
 -- Reports a request: the domain learns from it and its place in flight is free. The job goes on
 -- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
--- needs: domain line job politeness network retry.turns retry.lane_rounds retry.claim_end retry.claim_return works
+-- needs: domain line job politeness network retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
 --       | terms work token outcome duration_ms ..., as finish_work takes them

@@ -1,7 +1,7 @@
 """Fetching as a lane of the deferral protocol: claims, promotion and sweeps end in one job."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -179,6 +179,24 @@ def test_what_is_in_flight_already_is_joined_though_its_domain_is_left_alone(clo
     found = report(held)
     assert isinstance(found, MoreWaiters)
     assert {waiter.id for waiter in found.waiters} == {WORK.key, other.key}
+
+
+@pytest.mark.parametrize(
+    "asks_again", [lambda works: request(works[2], "b"), lambda works: hand_over(*works, refresh=False)]
+)
+def test_work_that_waits_already_goes_on_waiting_while_its_domain_is_left_alone(
+    clock: Clock, servers: RedisServers, asks_again: Callable[[list[Work]], object]
+) -> None:
+    works = some_works(3)
+    for work in works:
+        request(work, "a")
+    stores.run_steps(queue.block_domain("tiles.example.com", 40))
+    asks_again(works)
+    for work in works:
+        make_due(servers, work)
+    worker.sweep_claims()
+    stores.run_steps(queue.unblock_domain("tiles.example.com"))
+    assert len(next_works(clock, 3)) == 3
 
 
 def works_by_job(state: RedisServer, *works: Work) -> list[set[str]]:
