@@ -4,22 +4,27 @@ The waiting rows are the truth. A claim of the deferral protocol is the in-fligh
 between the steps leaves a claim that the sweeper publishes, or a row that becomes due again.
 """
 
+import math
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import cast
+from itertools import islice, zip_longest
+from typing import Any, cast
 
 from django.conf import settings
+from django.db.models import F, QuerySet
 
-from resources import locks
+from resources import database, locks
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch import dispatch
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, UrlRefused, WorkEnqueued, WorkInHand
 from resources.fetch.http.messages import Failure
 from retry.claim_state import LaneFull, WorkDone, WorkFailed
 
-from ..models import Resource, UrlLane
-from . import url_outcome, wanted_urls, writer
+from ..models import Resource, UrlLane, UrlState
+from . import due_times, url_outcome, wanted_urls, writer
 from .dedupe import LaneName
 from .url_outcome import NothingFound, SourceUrl
 from .wanted_urls import INGEST_LANE, LARGE_LANE, mirror_work
@@ -40,6 +45,7 @@ IN_HAND_SECONDS = 120.0
 """Pause before a handed-over row is checked again: its claim may have been lost with Redis' data."""
 MAX_EXPIRED_ROWS = 500
 
+DUE_FIELDS = ("url", "host", "wanted_at", "attempts", "rounds", "blob_digest", "step")
 LANE_QUEUES = {UrlLane.FAST: INGEST_LANE, UrlLane.LARGE: LARGE_LANE}
 BUSY_STATUS = 503
 """Failure records of this status count as no attempt: the origin asked to wait, or the trouble is ours."""
@@ -67,7 +73,7 @@ def feed_fetchers(now: datetime) -> int:
         if lock is None:
             return 0
         until = time.monotonic() + PASS_SECONDS
-        wanted_urls.repair_future_rows(now)
+        _repair_future_rows(now)
         _fail_expired(now)
         return sum(_feed_lane(lane, now, until) for lane in LANE_QUEUES)
 
@@ -76,7 +82,7 @@ def _feed_lane(lane: UrlLane, now: datetime, until: float) -> int:
     fed, is_full = 0, False
     room = dispatch.read_lane_room(LANE_QUEUES[lane])
     while room > 0 and not is_full and time.monotonic() < until:
-        rows = wanted_urls.due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts())
+        rows = due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts())
         if not rows:
             break
         result = _hand_over(rows, lane, now)
@@ -142,17 +148,17 @@ def _write_result(result: _HandoverResult, now: datetime) -> None:
     if result.given_up:
         writer.flush_outcomes(result.given_up, now)
     if result.attempted:
-        wanted_urls.count_attempts(result.attempted)
+        _count_attempts(result.attempted)
     if result.postponed:
-        wanted_urls.postpone_urls(result.postponed)
+        _postpone_urls(result.postponed)
     if result.in_hand:
-        wanted_urls.check_again_at(result.in_hand, now + timedelta(seconds=IN_HAND_SECONDS))
+        check_again_at(result.in_hand, now + timedelta(seconds=IN_HAND_SECONDS))
     _postpone_hosts(result.later, now)
 
 
 def _fail_expired(now: datetime) -> None:
     """Fails URLs whose signature has expired: no request can succeed."""
-    rows = wanted_urls.expired_urls(now, MAX_EXPIRED_ROWS)
+    rows = expired_urls(now, MAX_EXPIRED_ROWS)
     if rows:
         detail = "the signature in its address had run out before its turn came"
         writer.flush_outcomes([_nothing_found(row, Failure.EXPIRED.value, detail, now) for row in rows], now)
@@ -179,3 +185,73 @@ def _postpone_hosts(later: dict[str, float], now: datetime) -> None:
             client.zremrangebyscore(LATER_HOSTS_KEY, "-inf", time.time())
             client.zremrangebyrank(LATER_HOSTS_KEY, 0, -MAX_LATER_HOSTS - 1)
             client.expire(LATER_HOSTS_KEY, int(2 * MAX_LATER_SECONDS))
+
+
+def due_urls(lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = ()) -> list[Resource]:
+    """Returns the rows to fetch now: as many of each token, in turns. Raises DatabaseError.
+
+    Of one token, first those whose signature expires soonest, then the oldest.
+    """
+    askers = list(_find_askers(lane))
+    chosen = random.sample(askers, min(most, len(askers)))
+    due = Resource.objects.filter(state=UrlState.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
+    each = math.ceil(most / max(1, len(chosen)))
+    turns = zip_longest(*(_first_of(due.filter(asked_by=asker), now, each) for asker in chosen))
+    return [row for turn in turns for row in turn if row][:most]
+
+
+def _first_of(due: QuerySet[Resource], now: datetime, most: int) -> list[Resource]:
+    due = due.only(*DUE_FIELDS)
+    expiring = list(due.filter(expires_at__gt=now).order_by("expires_at")[:most])
+    return expiring + list(due.filter(expires_at=None).order_by("due_at")[: most - len(expiring)])
+
+
+def _find_askers(lane: UrlLane) -> Iterator[int]:
+    """Yields the tokens with rows that wait in the lane, by a look into the index for each."""
+    waiting = Resource.objects.filter(state=UrlState.WANTED, lane=lane).order_by("asked_by")
+    askers = waiting.values_list("asked_by", flat=True)
+    asker = askers.first()
+    while asker is not None:
+        yield asker
+        asker = askers.filter(asked_by__gt=asker).first()
+
+
+def _repair_future_rows(now: datetime) -> None:
+    """Makes rows due that a clock ahead of time wrote: they would wait for that hour. Raises DatabaseError."""
+    waiting = Resource.objects.filter(state=UrlState.WANTED)
+    in_turn = (waiting.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
+    late = (rows.filter(due_at__gt=now + due_times.LATEST_TURN) for rows in in_turn)
+    for ahead in (waiting.filter(wanted_at__gt=now + MAX_CLOCK_LEAD), *late):
+        for keys in database.key_portions(ahead):
+            database.update_in_order(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
+
+
+def expired_urls(now: datetime, most: int) -> list[Resource]:
+    """Returns rows whose signature expired before the fetch, up to `most`. Raises DatabaseError."""
+    over = Resource.objects.filter(state=UrlState.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
+    turns = (over.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
+    return list(islice((row for rows in turns for row in rows.only(*DUE_FIELDS)[:most]), most))
+
+
+def check_again_at(url_digests: Sequence[str], at: datetime) -> None:
+    """Postpones rows in hand to `at`: if they still wait then, the feeder checks them again. Raises DatabaseError."""
+    _change_wanted(url_digests, due_at=at)
+
+
+def _count_attempts(url_digests: Sequence[str]) -> None:
+    """Counts one more failed attempt for each. Raises DatabaseError."""
+    _change_wanted(url_digests, attempts=F("attempts") + 1)
+
+
+def _postpone_urls(until: dict[str, datetime]) -> None:
+    """Makes each row due no earlier than its moment. Raises DatabaseError."""
+    for some in database.split_portions(sorted(until)):
+        _change_wanted(
+            some, due_at=wanted_urls.by_row({digest: Resource(due_at=until[digest]) for digest in some}, "due_at")
+        )
+
+
+def _change_wanted(url_digests: Sequence[str], **values: Any) -> None:
+    """Changes those of the rows that are wanted, in portions: other writers of the rows wait for each statement."""
+    for some in database.split_portions(sorted(url_digests)):
+        database.update_in_order(Resource.objects.filter(pk__in=some, state=UrlState.WANTED), **values)

@@ -5,12 +5,9 @@ admin can have URLs fetched once more at any time. Stored content stays until th
 """
 
 import logging
-import math
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice, zip_longest
 from typing import Any, Protocol, cast
 
 from celery import current_app
@@ -20,7 +17,6 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from resources import database
-from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure
 from retry import stores
@@ -44,7 +40,6 @@ FEED_TASK = "resources.feed_mirror"
 FEED_QUEUE = "work"
 FEED_ASKED_KEY, FEED_ASKED_SECONDS = "mirror:feed-asked", 10
 """While the feeder is called, later reports within this time share the call."""
-DUE_FIELDS = ("url", "host", "wanted_at", "attempts", "rounds", "blob_digest", "step")
 
 _log = logging.getLogger("tarry.mirroring")
 
@@ -165,14 +160,14 @@ def want_refused_urls(urls: Sequence[WantedUrl], now: datetime) -> set[str]:
         valid = {row.pk: row for row in rows if row.expires_at is None or row.expires_at > now}
         if valid:
             with lookup.forget_around_change(list(valid)):
-                request = {name: _by_row(valid, name) for name in ("url", "referer", "expires_at", "asked_by")}
+                request = {name: by_row(valid, name) for name in ("url", "referer", "expires_at", "asked_by")}
                 again = {"state": UrlState.WANTED, **_wish_again(now), **request}
                 database.update_in_order(refused.filter(pk__in=valid), **again)
             wanted |= valid.keys()
     return wanted
 
 
-def _by_row(rows: Mapping[str, Resource], name: str) -> Case:
+def by_row(rows: Mapping[str, Resource], name: str) -> Case:
     """Returns the value of each row in one statement for all of them."""
     cases = [When(pk=digest, then=Value(getattr(row, name))) for digest, row in rows.items()]
     return Case(*cases, default=F(name), output_field=cast("Field[Any, Any]", Resource._meta.get_field(name)))
@@ -288,79 +283,11 @@ def feed_soon() -> None:
         _log.warning("the feeder is not called", extra={"error": str(error)})
 
 
-def repair_future_rows(now: datetime) -> None:
-    """Makes rows due that a clock ahead of time wrote: they would wait for that hour. Raises DatabaseError."""
-    waiting = Resource.objects.filter(state=UrlState.WANTED)
-    in_turn = (waiting.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
-    late = (rows.filter(due_at__gt=now + due_times.LATEST_TURN) for rows in in_turn)
-    for ahead in (waiting.filter(wanted_at__gt=now + MAX_CLOCK_LEAD), *late):
-        for keys in database.key_portions(ahead):
-            database.update_in_order(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
-
-
-def due_urls(lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = ()) -> list[Resource]:
-    """Returns the rows to fetch now: as many of each token, in turns. Raises DatabaseError.
-
-    Of one token, first those whose signature expires soonest, then the oldest.
-    """
-    askers = list(_find_askers(lane))
-    chosen = random.sample(askers, min(most, len(askers)))
-    due = Resource.objects.filter(state=UrlState.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
-    each = math.ceil(most / max(1, len(chosen)))
-    turns = zip_longest(*(_first_of(due.filter(asked_by=asker), now, each) for asker in chosen))
-    return [row for turn in turns for row in turn if row][:most]
-
-
-def _first_of(due: QuerySet[Resource], now: datetime, most: int) -> list[Resource]:
-    due = due.only(*DUE_FIELDS)
-    expiring = list(due.filter(expires_at__gt=now).order_by("expires_at")[:most])
-    return expiring + list(due.filter(expires_at=None).order_by("due_at")[: most - len(expiring)])
-
-
-def _find_askers(lane: UrlLane) -> Iterator[int]:
-    """Yields the tokens with rows that wait in the lane, by a look into the index for each."""
-    waiting = Resource.objects.filter(state=UrlState.WANTED, lane=lane).order_by("asked_by")
-    askers = waiting.values_list("asked_by", flat=True)
-    asker = askers.first()
-    while asker is not None:
-        yield asker
-        asker = askers.filter(asked_by__gt=asker).first()
-
-
 def ended_urls(url_digests: Sequence[str]) -> list[str]:
     """Returns those of the URLs that are no longer wanted. Raises DatabaseError."""
     found = Resource.objects.exclude(state=UrlState.WANTED).values_list("pk", flat=True)
     portions = database.split_portions(url_digests, lookup.MAX_QUERY_ROWS)
     return [digest for some in portions for digest in found.filter(pk__in=some)]
-
-
-def check_again_at(url_digests: Sequence[str], at: datetime) -> None:
-    """Postpones rows in hand to `at`: if they still wait then, the feeder checks them again. Raises DatabaseError."""
-    _change_wanted(url_digests, due_at=at)
-
-
-def count_attempts(url_digests: Sequence[str]) -> None:
-    """Counts one more failed attempt for each. Raises DatabaseError."""
-    _change_wanted(url_digests, attempts=F("attempts") + 1)
-
-
-def postpone_urls(until: dict[str, datetime]) -> None:
-    """Makes each row due no earlier than its moment. Raises DatabaseError."""
-    for some in database.split_portions(sorted(until)):
-        _change_wanted(some, due_at=_by_row({digest: Resource(due_at=until[digest]) for digest in some}, "due_at"))
-
-
-def _change_wanted(url_digests: Sequence[str], **values: Any) -> None:
-    """Changes those of the rows that are wanted, in portions: other writers of the rows wait for each statement."""
-    for some in database.split_portions(sorted(url_digests)):
-        database.update_in_order(Resource.objects.filter(pk__in=some, state=UrlState.WANTED), **values)
-
-
-def expired_urls(now: datetime, most: int) -> list[Resource]:
-    """Returns rows whose signature expired before the fetch, up to `most`. Raises DatabaseError."""
-    over = Resource.objects.filter(state=UrlState.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
-    turns = (over.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
-    return list(islice((row for rows in turns for row in rows.only(*DUE_FIELDS)[:most]), most))
 
 
 def find_old_failures(before: datetime) -> QuerySet[Resource]:

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from resources.mirror import hosts
-from resources.mirror.ingest import wanted_urls
+from resources.mirror.ingest import feeder
 from resources.mirror.models import Resource, UrlLane, UrlState
 from resources.mirror.reports import webhooks
 from resources.mirror.storage import sweeper
@@ -24,8 +24,8 @@ pytestmark = [
 @pytest.mark.parametrize(
     "ask",
     [
-        pytest.param(lambda: wanted_urls.due_urls(UrlLane.FAST, NOW, 200), id="due"),
-        pytest.param(lambda: wanted_urls.expired_urls(NOW, 500), id="expired"),
+        pytest.param(lambda: feeder.due_urls(UrlLane.FAST, NOW, 200), id="due"),
+        pytest.param(lambda: feeder.expired_urls(NOW, 500), id="expired"),
         pytest.param(lambda: sweeper._find_lost("ab", set(), NOW), id="lost"),
         pytest.param(lambda: sweeper._find_dangling("ab", NOW), id="dangling"),
         pytest.param(lambda: hosts.finish_distrusting(NOW, 1), id="distrusted"),

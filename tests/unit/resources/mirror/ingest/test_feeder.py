@@ -149,7 +149,7 @@ def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
 
 def test_killed_over_it_nothing_is_handed_over_twice(mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
     report(*urls(3))
-    killed_in(monkeypatch, wanted_urls, "check_again_at", feed)
+    killed_in(monkeypatch, feeder, "check_again_at", feed)
     stores.fast_client("state").delete(feeder.FEED_LOCK)  # it ends by itself
     assert feed() == 0
     assert jobs(mirroring) == urls(3)

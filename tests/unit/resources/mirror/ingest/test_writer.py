@@ -16,7 +16,7 @@ from pytest_django import Settings
 from resources.database import run_then_disconnect
 from resources.mirror import lookup
 from resources.mirror.errors import WriteError
-from resources.mirror.ingest import url_outcome, wanted_urls, writer
+from resources.mirror.ingest import feeder, url_outcome, writer
 from resources.mirror.ingest.url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome
 from resources.mirror.ingest.writer import OutcomeWriter
 from resources.mirror.models import Batch, BatchItem, Blob, DedupeStep, Resource, UrlState
@@ -140,7 +140,7 @@ def test_who_feeds_and_who_writes_the_same_rows_wait_for_each_other_and_not_in_a
         start.wait(10)
         for turn in range(10):
             if place % 2:
-                wanted_urls.check_again_at(digests[turn:] + digests[:turn], NOW)
+                feeder.check_again_at(digests[turn:] + digests[:turn], NOW)
             else:
                 writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers[::-1]], NOW)
 
