@@ -40,13 +40,35 @@ def _message_text(record: logging.LogRecord) -> str:
     return str(record.msg) % (*record.args[:-1], routes.route_pattern(request))
 
 
+def soften_refusal(record: logging.LogRecord) -> bool:
+    """Makes the error of a request that Django refuses a warning without traceback: any client may cause it.
+
+    Returns False if warnings are not logged.
+    """
+    if not record.name.startswith("django.security."):
+        return True
+    record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
+    return logging.getLogger(record.name).isEnabledFor(record.levelno)
+
+
 def logging_configuration(level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"exceptions": {"()": CallbackFilter, "callback": lambda record: bool(record.exc_info)}},
+        "filters": {
+            "exceptions": {"()": CallbackFilter, "callback": lambda record: bool(record.exc_info)},
+            "refusals": {"()": CallbackFilter, "callback": soften_refusal},
+        },
         "formatters": {"json": {"()": "project.logs.JsonFormatter"}},
-        "handlers": {"stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "json"}},
+        "handlers": {
+            "stdout": {
+                "class": "logging.StreamHandler",
+                "stream": "ext://sys.stdout",
+                "formatter": "json",
+                # The loggers of refused requests are many: a filter of theirs would have to name each.
+                "filters": ["refusals"],
+            }
+        },
         "root": {"handlers": ["stdout"], "level": level},
         "loggers": {
             # Django's own default handlers would write each line a second time.

@@ -1,4 +1,4 @@
-"""Middleware and errors: CSP, large bodies for the admin, 404, 500, CSRF failure; a request's origin.
+"""Middleware and errors: CSP, large bodies for the admin, 400, 404, 500, CSRF failure; a request's origin.
 
 The CSRF check reads a whole body before it is known whether its sender is signed in: large bodies are refused first.
 """
@@ -12,6 +12,7 @@ from django.contrib import admin
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
+from resources import problems
 from retry import responses
 from retry.errors import StoreUnavailable
 
@@ -44,8 +45,8 @@ class LargeBodiesMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if _is_large(request) and not admin.site.has_permission(request):
-            text = 'You are not signed in, or no longer. <a href="/admin/">Sign in</a>, then send it again.'
-            return _plain_page(403, "Not accepted", text)
+            detail = "You are not signed in, or no longer. Sign in at /admin/, then send it again."
+            return responses.problem_response(403, detail, cache_status="Tarry; fwd=bypass")
         return self.get_response(request)
 
 
@@ -76,6 +77,12 @@ def request_network(request: HttpRequest) -> str:
     return responses.client_network_of(request) or LOCAL_SOCKET
 
 
+def answer_malformed(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Returns 400 for a request that Django refuses by itself."""
+    detail = problems.describe_refusal(exception)
+    return responses.problem_response(400, detail, cache_status="Tarry; fwd=bypass")
+
+
 def answer_unknown_address(request: HttpRequest, exception: Exception) -> HttpResponse:
     cache_status = "Tarry; fwd=bypass; detail=unknown"
     return responses.problem_response(404, "There is no such address.", cache_status=cache_status)
@@ -93,20 +100,6 @@ def answer_failure(request: HttpRequest) -> HttpResponse:
 
 
 def answer_unsigned_form(_: HttpRequest, reason: str = "") -> HttpResponse:
-    """Returns 403. Unlike Django's page it has no inline style, which the policy forbids. Does not show `reason`."""
-    text = "The form is not valid, or too old. Reload the page, with cookies allowed, and send the form again."
-    return _plain_page(403, "Not sent", text)
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>{title}</title></head>
-<body><h1>{title}</h1><p>{text}</p></body>
-</html>
-"""
-
-
-def _plain_page(status: int, title: str, text: str) -> HttpResponse:
-    """A page without a template: it is shown while the sign-in is missing. `text` is HTML."""
-    page = _PAGE.format(title=title, text=text)
-    return HttpResponse(page, status=status, headers={"Cache-Control": "no-store"})
+    """Returns 403. Does not show `reason`."""
+    detail = "The form is not valid, or too old. Reload the page, with cookies allowed, and send the form again."
+    return responses.problem_response(403, detail, cache_status="Tarry; fwd=bypass")

@@ -24,12 +24,13 @@ def show_robots(request: HttpRequest) -> HttpResponse:
     )
 
 
+handler400 = "project.middleware.answer_malformed"
 handler404 = "project.middleware.answer_unknown_address"
 handler500 = "project.middleware.answer_failure"
 
 urlpatterns = [
     path("", include("retry.urls")),
-    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin", responses.read_only(RedirectView.as_view(pattern_name="admin:index"))),
     path("admin/login/", login.sign_in),
     path("admin/", admin.site.urls),
     path("", include("resources.api.urls")),

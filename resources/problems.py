@@ -6,7 +6,8 @@ from functools import wraps
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
+from django.conf import settings
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent
 from django.db import Error as DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, UnreadablePostError
 from ninja import NinjaAPI
@@ -92,10 +93,24 @@ def problem_of_error(error: Exception) -> Problem:
             return Problem(status, NO_JSON if status == 400 else str(error))
         case RequestDataTooBig():
             return Problem(413, "The body is larger than what belongs here.")
+        case SuspiciousOperation():
+            return Problem(400, describe_refusal(error))
         case UnreadablePostError():
             return Problem(400, "The body ended before its Content-Length. Send it again.")
         case _:
             return _problem_of_layers(error)
+
+
+def describe_refusal(error: Exception) -> str:
+    """Returns the sentence about a request that Django refuses by itself."""
+    match error:
+        case TooManyFieldsSent():
+            most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+            return f"A request has at most {most:,} arguments, and as many fields of a form. Send fewer."
+        case DisallowedHost():
+            return "This host is not in ALLOWED_HOSTS."
+        case _:
+            return "The request is malformed. Check its address, header fields and body, then send it again."
 
 
 def _problem_of_layers(error: Exception) -> Problem:

@@ -80,6 +80,7 @@ def _deliver_fetched(host: str, request: HttpRequest, content: Content) -> HttpR
     return deliver_blob(request, blob, _policy_of_host(host))
 
 
+@responses.read_only
 def answer_missing(request: HttpRequest, address: str) -> HttpResponse:
     """Answers all other addresses with this beginning."""
     return responses.not_found_response(NO_SUCH_FILE)

@@ -3,13 +3,15 @@
 import importlib
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils.log import CallbackFilter
 
 from feeds.subscriptions import views
-from project.logs import JsonFormatter
+from project.logs import JsonFormatter, logging_configuration
 from retry import metrics
 from tests.support.feed_rows import feed
 from tests.support.feed_subscriptions import TOKEN, subscription
@@ -30,6 +32,19 @@ ROUTES = {
 @pytest.fixture(autouse=True)
 def _no_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views.SCAN_CALL, "soon", lambda: None)
+
+
+@pytest.fixture
+def handled(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """The log after the filters of the configured handler."""
+    configuration = logging_configuration("INFO")
+    names = configuration["handlers"]["stdout"]["filters"]
+    filters = [CallbackFilter(configuration["filters"][name]["callback"]) for name in names]
+    for each in filters:
+        caplog.handler.addFilter(each)
+    yield caplog
+    for each in filters:
+        caplog.handler.removeFilter(each)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
@@ -74,6 +89,21 @@ def test_a_form_that_is_refused_is_told_of_by_its_route(caplog: pytest.LogCaptur
     assert Client(enforce_csrf_checks=True).post(f"/admin/{TOKEN}/").status_code == 403
     [line] = [line for line in lines(caplog) if line["logger"] == "django.security.csrf"]
     assert line["message"].startswith("Forbidden (CSRF cookie not set.): /admin/")
+
+
+@pytest.mark.parametrize(("address", "host"), [(f"/feeds/?{'q&' * 1500}", "testserver"), ("/feeds/", "evil.example")])
+def test_a_request_that_django_refuses_is_a_warning_of_one_line(
+    address: str, host: str, handled: pytest.LogCaptureFixture
+) -> None:
+    assert Client().get(address, headers={"Host": host}).status_code == 400
+    [line] = [line for line in lines(handled) if line["logger"].startswith("django.security.")]
+    assert (line["level"], "exception" in line) == ("warning", False)
+
+
+def test_so_it_is_left_out_where_warnings_are(handled: pytest.LogCaptureFixture) -> None:
+    with handled.at_level("ERROR", "django"):
+        assert Client().get(f"/feeds/?{'q&' * 1500}").status_code == 400
+    assert lines(handled) == []
 
 
 def test_what_fails_outside_of_django_is_told_of_without_its_address(

@@ -190,7 +190,8 @@ def test_a_page_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_form_without_its_token() -> None:
-    answer = Client(enforce_csrf_checks=True).post("/admin/login/", {"username": BAD}, headers={"Referer": BAD})
+    fields = {**NAVIGATION, "Referer": BAD}
+    answer = Client(enforce_csrf_checks=True).post("/admin/login/", {"username": BAD}, headers=fields)
     assert (answer.status_code, answer["Content-Type"]) == (403, "text/html; charset=utf-8")
     assert b"Reload the page" in answer.content
     assert complaints(answer) == []

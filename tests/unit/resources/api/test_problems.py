@@ -85,6 +85,12 @@ def test_an_unexpected_error_is_told_without_its_traceback(
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_too_many_arguments_are_refused_and_no_error(stranger: Caller, caplog: pytest.LogCaptureFixture) -> None:
+    answer = stranger.get(f"/api/feeds?{'q&' * 1500}")
+    assert "at most 1,000 arguments" in problem(answer, 400)
+    assert caplog.text == ""
+
+
 def test_tokens_are_asked_for_before_anything_is_looked_up(layer: Layer, stranger: Caller) -> None:
     for slug in ("jams", "nowhere"):
         answer = stranger.send("x", slug=slug)
