@@ -200,6 +200,7 @@ _MALFORMED = (
     b"Content-Type: application/problem+json\r\n"
     b"Content-Length: %d\r\n"
     b"Cache-Control: no-store\r\n"
+    b"Access-Control-Allow-Origin: *\r\n"
     b"Connection: close\r\n\r\n%b"
 ) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
 

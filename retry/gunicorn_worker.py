@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
 
@@ -53,10 +54,31 @@ class ReleasingServer(Server):
         return not self._files or _socket_files(self._addresses) != self._files or self._orphan_ticks > ORPHAN_TICKS
 
 
+_MALFORMED_BODY = (
+    b'{"type":"about:blank","title":"Bad request","status":400,"detail":"This is not HTTP as it should be."}'
+)
+_MALFORMED = (
+    b"HTTP/1.1 400 Bad Request\r\n"
+    b"Content-Type: application/problem+json\r\n"
+    b"Content-Length: %d\r\n"
+    b"Cache-Control: no-store\r\n"
+    b"Access-Control-Allow-Origin: *\r\n"
+    b"Connection: close\r\n\r\n%b"
+) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
+
+
+class ProblemProtocol(HttpToolsProtocol):
+    """Answers a malformed request by a problem. The fields of such a request are not known: nobody gets a page."""
+
+    def send_400_response(self, msg: str) -> None:
+        self.transport.write(_MALFORMED)
+        self.transport.close()
+
+
 class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
     CONFIG_KWARGS = {
         "loop": "uvloop",
-        "http": "httptools",
+        "http": ProblemProtocol,
         "lifespan": "on",
         "ws": "none",
         "access_log": False,

@@ -95,6 +95,7 @@ def test_what_is_malformed_is_refused_by_a_problem(pair: Pair, line: bytes) -> N
         worker.end()
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"application/problem+json" in head
+    assert b"Access-Control-Allow-Origin: *" in head
     assert json.loads(body)["status"] == 400
 
 

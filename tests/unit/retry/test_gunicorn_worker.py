@@ -1,15 +1,19 @@
 """The waiting instance's server: when it makes way for its successor."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from uvicorn.config import Config
+from uvicorn.server import ServerState
 
-from retry.gunicorn_worker import ORPHAN_TICKS, ReleasingServer
+from retry.gunicorn_worker import ORPHAN_TICKS, ReleasingServer, RetryWorker
 
 NOBODY = 0
 
@@ -19,7 +23,7 @@ def test_the_master_does_not_load_the_application() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-async def app(*_: object) -> None:
+async def app(scope: object, receive: object, send: object) -> None:
     raise AssertionError("nobody asks")
 
 
@@ -53,6 +57,28 @@ def test_an_orphan_serves_until_its_successor_listens_or_none_has_come(socket_fi
     assert ends(server)
     on_a_port = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[("127.0.0.1", 8001)])
     assert ends(on_a_port)  # which it leaves to its successor
+
+
+MALFORMED = [b"ENTIRE /retry_after HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n"]
+
+
+@pytest.mark.parametrize("sent", [*MALFORMED, "GET /retry_after?é HTTP/1.1\r\nHost: a\r\n\r\n".encode()])
+def test_what_is_malformed_is_refused_by_a_problem(sent: bytes) -> None:
+    transport, options = Mock(), cast("dict[str, Any]", RetryWorker.CONFIG_KWARGS)
+    config = Config(app, **options)
+    config.load()
+    protocol_class: Any = config.http_protocol_class
+    protocol = protocol_class(config=config, server_state=ServerState(), app_state={}, _loop=Mock())
+    protocol.connection_made(transport)
+    protocol.data_received(sent)
+    [[answer]] = [call.args for call in transport.write.call_args_list]
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    for field in (b"Content-Type: application/problem+json", b"Cache-Control: no-store", b"Allow-Origin: *"):
+        assert field in head
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert json.loads(body)["status"] == 400
+    transport.close.assert_called_once_with()
 
 
 def test_nothing_is_logged_of_requests_whose_addresses_hold_tickets() -> None:
