@@ -15,7 +15,7 @@ from django.http.request import validate_host
 
 from resources.mirror.file_headers import BY_DIGEST, DIRECT_ENDINGS, NAME_DIGITS, delivery_fields, delivery_headers
 from resources.mirror.file_paths import ADDRESS_PREFIX
-from retry import headers
+from retry import headers, responses
 
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .preflight import FileLimits, StartError
@@ -23,7 +23,7 @@ from .preflight import FileLimits, StartError
 NGINX_TEMPLATES = (
     *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
     *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
-    *("conditions.conf", "files.conf", "static.conf"),
+    *("conditions.conf", "files.conf", "static.conf", "problem.conf", "problem_maps.conf"),
 )
 MAX_LOGGED_CHARACTERS = 200
 """The characters of an argument in the traffic log. Content with longer ones has no popularity."""
@@ -185,12 +185,22 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "hot_keys": "8m" if front.small else "32m",
         "static_parent": _quote_path(front.data.static.parent),
         "shelves": nginx_quote(f"{front.shelves or front.data.held}/"),
+        **_problem_values(),
         **served_values(front.hot_seconds),
         "served_root": _quote_path(front.served or front.data.blobs),
         "served_maps": f"include {runtime.nginx}/served_maps.conf;" if front.served else "",
         "served_location": f"include {runtime.nginx}/served.conf;" if front.served else "",
         "bucket_location": f"include {runtime.nginx}/bucket.conf;" if front.bucket else "",
         "bucket_trust": _bucket_trust(front.bucket) if front.bucket else "",
+    }
+
+
+def _problem_values() -> dict[str, str]:
+    """The words and fields of nginx' own problems: those of the instances."""
+    titles, fields = responses.PROBLEM_TITLES, headers.CORS_HEADERS
+    return {
+        "problem_titles": "\n    ".join(f"{status} {nginx_quote(title)};" for status, title in titles.items()),
+        "shared_fields": "\n".join(f"add_header {name} {nginx_quote(value)} always;" for name, value in fields.items()),
     }
 
 

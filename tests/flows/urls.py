@@ -2,11 +2,11 @@
 
 from django.urls import include, path
 
-from project.urls import handler404, handler500
+from project.urls import handler400, handler404, handler500
 
 from .slow.fetched import fetched
 
-__all__ = ["handler404", "handler500", "urlpatterns"]
+__all__ = ["handler400", "handler404", "handler500", "urlpatterns"]
 
 urlpatterns = [
     path("slow/", include("tests.flows.slow.urls")),

@@ -58,8 +58,8 @@ def test_a_change_with_a_token_is_for_main_to_judge(site: RunningFront, scheme: 
 
 def test_the_sign_in_form_is_small(site: RunningFront) -> None:
     answer = site.get("/admin/login/", method="POST", Content_Length="70000", Cookie=SESSION)
-    assert (answer.status, answer.body) == (413, b"The form is larger than this site accepts.\n")
-    assert site.main.asked == []
+    assert (answer.status, site.main.asked) == (413, [])
+    assert b"The form is larger than this site accepts." in answer.body
 
 
 @pytest.mark.parametrize("target", UPLOADS)
@@ -83,7 +83,7 @@ def test_other_pages_of_the_admin_take_forms_and_no_files(start: Start, target: 
     site = start(upload_max_bytes=1_000_000)
     refused = site.get(target, method="POST", Content_Length="131073", Cookie=SESSION)
     assert (refused.status, site.main.asked) == (413, [])
-    assert refused.body == b"The form is larger than this site accepts.\n"
+    assert b"The form is larger than this site accepts." in refused.body
     assert post(site, target, 131_072, Cookie=SESSION) == 200
 
 

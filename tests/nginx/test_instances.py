@@ -92,13 +92,10 @@ def test_long_tickets_come_through(site: RunningFront) -> None:
     assert site.get(location).status == 200
 
 
-@pytest.mark.parametrize(
-    ("target", "media_type"),
-    [("/admin/feeds/feed/import/", "text/plain"), ("/api/layers/jams/speeds", "application/problem+json")],
-)
-def test_a_body_that_is_too_large_is_refused_in_words(site: RunningFront, target: str, media_type: str) -> None:
+@pytest.mark.parametrize("target", ["/admin/feeds/feed/import/", "/api/layers/jams/speeds"])
+def test_a_body_that_is_too_large_is_refused_in_words(site: RunningFront, target: str) -> None:
     answer = site.get(target, method="POST", Content_Length="200000", Cookie="sessionid=a", Authorization="Bearer a")
-    assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (413, media_type)
+    assert (answer.status, answer.headers["Content-Type"]) == (413, "application/problem+json")
     assert b"100000 bytes" in answer.body
 
 

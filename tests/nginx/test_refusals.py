@@ -1,4 +1,4 @@
-"""Refusals of nginx itself are problems, as all other refusals are."""
+"""Refusals of nginx itself are problems, and pages for people, as all other refusals are."""
 
 import json
 import socket
@@ -6,17 +6,29 @@ from typing import Any
 
 import pytest
 
-from .conftest import Reply, RunningFront
+from project.nginx_config import WaitingSite
+from retry.headers import CORS_HEADERS
+from retry.responses import PROBLEM_TITLES
+
+from .conftest import Reply, RunningFront, Start
 
 LONG = "x" * 17_000
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def check_fields(answer: Reply, media_type: str) -> None:
+    """A refusal is never cached, kept apart by its type, and may be read by pages of other origins."""
+    assert answer.headers.get_all("Content-Type") == [media_type]
+    assert answer.headers.get_all("Cache-Control") == ["no-store"]
+    assert answer.headers.get_all("Vary") == ["Accept, Sec-Fetch-Mode"]
+    assert {name: answer.headers[name] for name in CORS_HEADERS} == CORS_HEADERS
 
 
 def said(answer: Reply) -> dict[str, Any]:
-    """The problem, with the status of the answer. It is never cached."""
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.headers.get_all("Cache-Control") == ["no-store"]
+    """The problem, with the status of the answer."""
+    check_fields(answer, "application/problem+json")
     problem: dict[str, Any] = json.loads(answer.body)
-    assert problem["status"] == answer.status
+    assert (problem["status"], problem["title"]) == (answer.status, PROBLEM_TITLES[answer.status])
     return problem
 
 
@@ -44,7 +56,6 @@ def test_a_static_file_that_is_another_than_the_client_names(site: RunningFront,
     (site.front.data.static / "a.css").write_bytes(b"a")
     answer = site.get("/static/a.css", **{field: '"b"' if field == "If-Match" else "Fri, 20 Nov 1998 10:00:00 GMT"})
     assert said(answer)["status"] == 412
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +72,59 @@ def test_bodies_missing_files_and_refusals_themselves(
 ) -> None:
     body = {"Content-Length": "100000"} if method == "POST" else {}
     assert said(site.get(target, host, method=method, **body))["status"] == status
+
+
+SHOWN: dict[str, tuple[str, str, dict[str, str], int, str]] = {
+    "no such file": ("GET", "/static/nothing.css", {}, 404, "There is no such page."),
+    "a foreign host": ("GET", "/tiles/a", {"host": "elsewhere.example"}, 421, "not in ALLOWED_HOSTS"),
+    "a method": ("TRACE", "/tiles/a", {}, 405, "Only GET, HEAD, OPTIONS are answered here."),
+    "a body": ("POST", "/tiles/a", {"Content_Length": "100000"}, 413, "No body is read here"),
+    "a field": ("GET", "/tiles/a", {"X_Long": LONG}, 431, "too long"),
+    "a length": ("GET", "/tiles/a", {"Content_Length": "x"}, 400, "not HTTP as it should be"),
+    "a form": ("POST", "/admin/", {"Content_Length": "200000"}, 413, "larger than this site accepts"),
+    "a file of a stranger": ("POST", "/admin/feeds/feed/import/", {"Content_Length": "100000"}, 403, "not signed in"),
+    "a call of a stranger": ("POST", "/api/layers", {"Content_Length": "0"}, 401, "Authorization: Bearer"),
+    "a ticket that is not encoded": ("GET", "/retry_after?redirect=/caf\xe9", {}, 400, "Percent-encode"),
+    "a state that is not encoded": ("GET", "/retry_after/status?redirect=/caf\xe9", {}, 400, "Percent-encode"),
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_programs_get_a_problem_and_people_the_same_as_a_page(site: RunningFront, case: str) -> None:
+    method, target, fields, status, words = SHOWN[case]
+    problem = said(site.get(target, method=method, **fields))
+    page = site.get(target, method=method, **BROWSER, **fields)
+    check_fields(page, "text/html; charset=utf-8")
+    assert (problem["status"], page.status, words in problem["detail"]) == (status, status, True)
+    assert f"<p>{problem['detail']}</p>".encode() in page.body
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert site.main.asked == site.retry.asked == []
+
+
+def test_of_an_address_that_is_too_long_nothing_further_is_read(site: RunningFront) -> None:
+    """Accept comes after it."""
+    assert said(site.get("/" + LONG, **BROWSER))["status"] == 414
+
+
+@pytest.mark.parametrize(
+    ("fields", "media_type"), [(BROWSER, "text/html; charset=utf-8"), ({}, "application/problem+json")]
+)
+def test_a_head_has_the_fields_alone(site: RunningFront, fields: dict[str, str], media_type: str) -> None:
+    answer = site.get("/static/nothing.css", method="HEAD", **fields)
+    check_fields(answer, media_type)
+    assert (answer.status, answer.body) == (404, b"")
+
+
+def test_where_clients_wait_all_else_is_refused_alike(start: Start) -> None:
+    site = start(elsewhere=WaitingSite("wait.example"))
+    for target, status in (("/", 404), ("/static/a.css", 404), ("/retry_after?redirect=/caf\xe9", 400)):
+        assert said(site.get(target, "wait.example"))["status"] == status
+        check_fields(site.get(target, "wait.example", **BROWSER), "text/html; charset=utf-8")
+
+
+def test_an_encoded_ticket_reaches_the_waiting_instance(site: RunningFront) -> None:
+    assert site.get("/retry_after?redirect=/caf%C3%A9").status == 200
+    assert [asked.target for asked in site.retry.asked] == ["/retry_after?redirect=/caf%C3%A9"]
 
 
 def test_a_line_that_is_no_request(site: RunningFront) -> None:
