@@ -35,8 +35,10 @@ def note_prepared(notes: Collection[PreparedNote]) -> None:
     values: dict[Any, Any] = {_counted_key(each): json.dumps([each.content_key, each.stored_at]) for each in notes}
     with stores.translate_errors("state"):
         client = stores.patient_client("state")
-        client.hset(_NOTES_KEY, mapping=values)
-        client.zadd(_ORDER_KEY, {_counted_key(each): each.stored_at for each in notes})
+        with client.pipeline() as pipeline:  # one transaction: the order finds every note
+            pipeline.hset(_NOTES_KEY, mapping=values)
+            pipeline.zadd(_ORDER_KEY, {_counted_key(each): each.stored_at for each in notes})
+            pipeline.execute()
         if (excess := client.zcard(_ORDER_KEY) - NOTED_CONTENTS.most_records) > 0:
             _forget([key.decode() for key in cast("list[bytes]", client.zrange(_ORDER_KEY, 0, excess - 1))])
 
@@ -85,9 +87,10 @@ def _is_as_noted(content: Content | None, note: PreparedNote) -> bool:
 
 def _forget(counted_keys: Sequence[str]) -> None:
     if counted_keys:
-        client = stores.patient_client("state")
-        client.hdel(_NOTES_KEY, *counted_keys)
-        client.zrem(_ORDER_KEY, *counted_keys)
+        with stores.patient_client("state").pipeline() as pipeline:
+            pipeline.hdel(_NOTES_KEY, *counted_keys)
+            pipeline.zrem(_ORDER_KEY, *counted_keys)
+            pipeline.execute()
 
 
 def _counted_key(note: PreparedNote) -> str:

@@ -2,9 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.test import Client
+from redis.connection import AbstractConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from resources import old_rows, tasks
 from resources.prewarm import automatic_run, run_records
@@ -17,6 +20,7 @@ from resources.tiles.work import paint_work
 from resources.traffic import prepared
 from retry import claims, popularity, stores
 from retry.conf import StateShare
+from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
 
 from ..conftest import Load, LoadUpstream
@@ -207,6 +211,23 @@ def test_requests_are_counted_while_it_is_not_known_what_they_found(
     finally:
         redis_servers.cache.start()
     assert sum(one.number for one in popularity.load_totals() if one.kind == "tile") == 1
+
+
+def test_a_process_that_dies_between_two_calls_leaves_no_note_out_of_order(
+    redis_servers: RedisServers, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, send = stores.patient_client("state"), AbstractConnection.send_packed_command
+    client.ping()  # connects
+    sendings = iter([send])
+
+    def send_once(connection: AbstractConnection, command: Any, check_health: bool = True) -> None:
+        next(sendings, Mock(side_effect=RedisConnectionError))(connection, command, check_health)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AbstractConnection, "send_packed_command", send_once)
+        with pytest.raises(StoreUnavailable):
+            prepared.note_prepared([prepared.PreparedNote("tile:1", 1.0)])
+    assert client.hlen("prewarm:prepared") == client.zcard("prewarm:prepared-at") == 1
 
 
 def test_notes_of_prepared_content_are_bounded(redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
