@@ -170,7 +170,9 @@ def warm_static_map(counted_key: str, requests: float) -> Piece | None:
         return None
     version = joint_version(painted)
     work = take_slowest_lane(static_map_work(picture, version))
-    return Piece(work, (WantedContent(picture.content_key, "", version),), TRAFFIC_KIND, requests=requests)
+    wanted = (WantedContent(picture.content_key, "", version),)
+    kept_seconds = min(each.fresh_seconds for each in painted) + min(each.stale_seconds for each in painted)
+    return Piece(work, wanted, TRAFFIC_KIND, requests=requests, kept_seconds=kept_seconds)
 
 
 def find_painted_layer(slug: str) -> LayerView | None:

@@ -56,8 +56,8 @@ def explain_runs() -> Iterator[str]:
 @admin.register(PrewarmRecord)
 class PrewarmRecordAdmin(UncountedAdmin):
     list_display = (
-        *("began", "started_by", "considered", "fresh", "handed", "prepared", "failed", "left", "work_seconds", "busy"),
-        "is_settled",
+        *("began", "started_by", "considered", "fresh", "rare", "handed", "prepared", "failed", "left"),
+        *("work_seconds", "busy", "is_settled"),
     )
     list_display_links = None
     change_list_template = "admin/resources/prewarmrecord/change_list.html"

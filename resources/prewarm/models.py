@@ -6,8 +6,9 @@ from django.db import models
 class PrewarmRecord(models.Model):
     """One run: the pieces that it looked at, and their ends.
 
-    `in_hand` has the pieces that are not prepared yet, as lists of the values of a PieceInHand. `settled_at` is set
-    when there are none left. `prepared_kinds` are numbers of contents by kind. Runs of the command have no budget.
+    `in_hand` has the pieces that are not prepared yet, as lists of the values of a PieceInHand; while `handed` is 0,
+    pieces that the run may not have begun yet. `settled_at` is set when there are none left. `prepared_kinds` are
+    numbers of contents by kind. Runs of the command have no budget.
     """
 
     class Starter(models.TextChoices):
@@ -19,6 +20,7 @@ class PrewarmRecord(models.Model):
     settled_at = models.DateTimeField(null=True, db_index=True)
     considered = models.PositiveIntegerField("looked at", default=0)
     fresh = models.PositiveIntegerField("fresh already", default=0)
+    rare = models.PositiveIntegerField("requested too rarely", default=0, db_default=0)
     handed = models.PositiveIntegerField("begun", default=0)
     prepared = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField("not prepared", default=0)

@@ -121,7 +121,8 @@ class WantedContent:
 class Piece:
     """Work in its slowest lane, all contents that it prepares, and their weighted requests.
 
-    Pieces are counted by `group` and `zoom`: a layer and its zoom, or a kind of content and -1.
+    Pieces are counted by `group` and `zoom`: a layer and its zoom, or a kind of content and -1. The contents are
+    served for `kept_seconds` after their preparation, fresh and then stale.
     """
 
     work: Work
@@ -129,6 +130,7 @@ class Piece:
     group: str
     zoom: int = -1
     requests: float = 0.0
+    kept_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,29 @@ def state_of_content(content: Content | None, version: int) -> CacheState:
     if content is None:
         return COLD_STATE
     return CacheState(content.fresh_seconds if content.version >= version else 0.0, float("inf"))
+
+
+LEAST_REQUESTS = 1.1
+"""The weighted requests of content that is prepared in advance: more than one, so that requested once is not enough."""
+
+LEAST_EXPECTED_REQUESTS = 0.1
+"""The requests that are expected for what a piece prepares, at the least: one for ten pieces of work."""
+
+
+def is_worth_its_work(piece: Piece, lacking: Iterable[Content | None], now: datetime, half_life_seconds: float) -> bool:
+    """Tells whether enough requests are expected of a piece, whose contents `lacking` are absent (None) or not fresh.
+
+    Absent content is worth the requests of all the time for which it is served. Stale content is served as it is:
+    anew it is worth those of the time for which it will be fresh.
+    """
+    used_seconds = (piece.kept_seconds if each is None else _last_freshness(each, now) for each in lacking)
+    expected = request_rate(piece.requests, half_life_seconds) * max(used_seconds, default=0.0)
+    return expected >= LEAST_EXPECTED_REQUESTS
+
+
+def _last_freshness(content: Content, now: datetime) -> float:
+    """Returns the seconds for which stale content was fresh, at the most: newer data may have ended that."""
+    return min(content.given_seconds, max(0.0, (now - content.stored_at).total_seconds()))
 
 
 UNKNOWN_WORK_SECONDS = 1.0

@@ -70,12 +70,16 @@ def order_by_benefit(
     return [piece for piece, _ in ordered]
 
 
-def find_popular_others(most: int, kinds: Iterable[str]) -> list[Piece]:
-    """Returns the most popular contents of kinds in PREWARM, as pages of feeds. Raises StoreUnavailable."""
+def find_popular_others(most: int, kinds: Iterable[str], least: float = 0.0) -> list[Piece]:
+    """Returns the most popular contents of kinds in PREWARM, as pages of feeds, with `least` requests or more.
+
+    Raises StoreUnavailable.
+    """
     found: list[Piece] = []
     for kind in kinds:
         name: PieceFinder = import_string(settings.PREWARM[kind])
-        named = (name(each.content_key, each.requests) for each in popularity.most_popular_contents(kind, most))
+        popular = popularity.most_popular_contents(kind, most, least=least)
+        named = (name(each.content_key, each.requests) for each in popular)
         found += [piece for piece in named if piece is not None]
     return found
 

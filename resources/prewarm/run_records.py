@@ -1,7 +1,7 @@
 """The records of runs, for the admin: what each prepared, and the time that it took. Begins nothing.
 
 A run of the command waits for its pieces, and is recorded when it ends. An automatic run does not: its record is
-stored when it begins, with the pieces in hand, which are settled as they end.
+stored before it begins any, with the pieces in hand, which are settled as they end.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from retry import claim_state, claims, popularity, stores
 from retry.claim_state import ClaimTaken
@@ -24,6 +24,9 @@ from .progress import RunTally
 
 GIVE_UP_AFTER = timedelta(hours=1)
 """The time after which the pieces that a run still has in hand count as not prepared."""
+
+ORPHANED_AFTER = timedelta(minutes=5)
+"""The time after which a run that has not told the pieces it began counts as killed: beginning them takes seconds."""
 
 RECORDS_KEPT_DAYS = 30
 MAX_SETTLED_AT_ONCE = 20
@@ -60,8 +63,12 @@ def note_prepared(pieces: Sequence[Sequence[str]]) -> PreparedWork:
 
     A piece is a list of content keys, the first being one that it lacked.
     """
+    return _note_known(pieces, _look_up_known(pieces))
+
+
+def _look_up_known(pieces: Sequence[Sequence[str]]) -> KnownContents:
     keys = [key for piece in pieces for key in piece]
-    return _note_known(pieces, dict(zip(keys, plan.look_up_contents(keys), strict=True)))
+    return dict(zip(keys, plan.look_up_contents(keys), strict=True))
 
 
 def _note_known(pieces: Sequence[Sequence[str]], known: KnownContents) -> PreparedWork:
@@ -100,6 +107,16 @@ def record_command(tally: RunTally, began_at: datetime, now: datetime) -> None:
     )
 
 
+def write_start(record: PrewarmRecord) -> None:
+    """Writes an automatic run that begins its pieces, unless it has been settled as killed. Raises DatabaseError."""
+    if not record.pk:
+        record.save(force_insert=True)
+        return
+    names = ("considered", "fresh", "rare", "handed", "left", "settled_at", "in_hand")
+    values = {name: getattr(record, name) for name in names}
+    PrewarmRecord.objects.filter(pk=record.pk, handed=0, settled_at=None).update(**values)
+
+
 def settle_runs(now: datetime) -> int:
     """Settles the pieces of runs that have ended since the last look. Returns their number; 0 if another process does.
 
@@ -111,7 +128,9 @@ def settle_runs(now: datetime) -> int:
 
 
 def _settle_open_runs(now: datetime) -> int:
-    return sum(_settle_run(each, now) for each in PrewarmRecord.objects.filter(settled_at=None)[:MAX_SETTLED_AT_ONCE])
+    begun = Q(handed__gt=0) | Q(began_at__lte=now - ORPHANED_AFTER)
+    records = PrewarmRecord.objects.filter(begun, settled_at=None)
+    return sum(_settle_run(each, now) for each in records[:MAX_SETTLED_AT_ONCE])
 
 
 def _settle_run(record: PrewarmRecord, now: datetime) -> int:
@@ -119,11 +138,12 @@ def _settle_run(record: PrewarmRecord, now: datetime) -> int:
     pieces = [PieceInHand(*values) for values in record.in_hand]
     still = [] if now - record.began_at > GIVE_UP_AFTER else _filter_claimed(pieces)
     ended = [piece for piece in pieces if piece not in still]
-    if not ended:
+    if not ended and record.handed:
         return 0
-    keys = [key for piece in ended for key in piece.content_keys]
-    known = dict(zip(keys, plan.look_up_contents(keys), strict=True))  # after the claims: content is stored before
+    known = _look_up_known([piece.content_keys for piece in ended])  # after the claims: content is stored before
     stored = [piece for piece in ended if piece.was_stored(known)]
+    if not record.handed:
+        ended = _count_orphaned(record, stored, still)
     work = _note_known([piece.content_keys for piece in stored], known)
     record.prepared += len(stored)
     record.failed += len(ended) - len(stored)
@@ -133,6 +153,18 @@ def _settle_run(record: PrewarmRecord, now: datetime) -> int:
     record.settled_at = None if still else now
     record.save()
     return len(ended)
+
+
+def _count_orphaned(
+    record: PrewarmRecord, stored: list[PieceInHand], still: Sequence[PieceInHand]
+) -> list[PieceInHand]:
+    """Counts the pieces that a killed run began: those stored since, or claimed still. Returns those that have ended.
+
+    The others count as left for later: it may not have begun them.
+    """
+    record.handed = len(stored) + len(still)
+    record.left = record.considered - record.fresh - record.rare - record.handed
+    return stored
 
 
 def _filter_claimed(pieces: Sequence[PieceInHand]) -> list[PieceInHand]:

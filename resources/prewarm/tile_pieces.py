@@ -43,6 +43,7 @@ def make_tile_piece(layer: LayerView, tile: Tile, requests: float = 0.0) -> Piec
         layer.slug,
         tile.z,
         requests,
+        layer.fresh_seconds + layer.stale_seconds,
     )
 
 
@@ -53,15 +54,18 @@ def area_pieces(slug: str, coverage: TileCoverage, variants: Iterable[TileVarian
             yield from _zoom_pieces(slug, coverage, zoom, variant)
 
 
-def popular_pieces(most: int, coverages: Mapping[str, TileCoverage]) -> list[Piece]:
-    """Returns the pieces of the most popular tiles in the layers' areas. Raises StoreUnavailable."""
+def popular_pieces(most: int, coverages: Mapping[str, TileCoverage], least: float = 0.0) -> list[Piece]:
+    """Returns the pieces of the most popular tiles in the layers' areas, with `least` requests or more each.
+
+    Raises StoreUnavailable.
+    """
     pieces: dict[str, tuple[LayerView, Tile]] = {}
     requests: dict[str, float] = defaultdict(float)
     beginning = (
         f"{tile_address.TILE_KIND}:{next(iter(coverages))}:" if len(coverages) == 1 else f"{tile_address.TILE_KIND}:"
     )
     for each in popularity.most_popular_contents(
-        tile_address.TILE_KIND, most, beginning, lambda key: _find_covered_tile(key, coverages) is not None
+        tile_address.TILE_KIND, most, beginning, lambda key: _find_covered_tile(key, coverages) is not None, least
     ):
         if found := _find_covered_tile(each.content_key, coverages):  # else its layer has just been deleted
             key = tile_work(*found).key

@@ -1,5 +1,6 @@
 """Automatic runs: what they begin, what they leave, and the count of what they prepared."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -11,14 +12,15 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from resources import old_rows, tasks
 from resources.prewarm import automatic_run, run_records
-from resources.prewarm.automatic_run import RunLimits
+from resources.prewarm.automatic_run import AutomaticRun, RunLimits
 from resources.prewarm.models import PrewarmRecord
+from resources.staticmap import StaticMap
 from resources.tiles import layers, publication
 from resources.tiles.models import Layer
 from resources.tiles.tile_address import Tile
 from resources.tiles.work import paint_work
 from resources.traffic import prepared
-from retry import claims, popularity, stores
+from retry import claims, contents, popularity, stores
 from retry.conf import StateShare
 from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
@@ -96,8 +98,56 @@ def test_a_site_without_requests_has_no_runs_to_show(world: list[Any]) -> None:
     assert not PrewarmRecord.objects.exists()
 
 
-def test_nothing_is_guessed_while_the_cache_is_nearly_full(world: list[Any], redis_servers: RedisServers) -> None:
-    popular(z5_15_10=400)
+def ask_for_maps(weight: float, count: int) -> None:
+    """Counts requests for so many static maps."""
+    maps = [StaticMap(("jams",), 3, x, 0, 30, 20, "png") for x in range(count)]
+    weights = dict.fromkeys((each.content_key for each in maps), weight)
+    assert stores.execute_call(popularity.count_call("here", b"", b"", [], weights)) == 1
+
+
+def test_a_flood_of_content_that_was_requested_once_is_not_prepared_again(world: list[Any]) -> None:
+    ask_for_maps(1.0, count=20)
+    popular(z2_0_0=1)
+    assert run() is None
+    assert world == []
+
+
+def test_content_of_a_small_site_is_prepared_while_it_is_absent_and_served_as_it_is_once_stale(
+    world: list[Any], redis_servers: RedisServers
+) -> None:
+    popular(z2_0_0=2)
+    run(seconds=1)
+    assert begun(world) == ["z2_0_0"]
+    paint(world)
+    make_stale("tile:jams:2:0:0:png")
+    found = run()
+    assert found
+    assert "z2_0_0" not in begun(world)
+    assert found.considered == found.rare + found.handed
+    assert found.rare == 1
+
+
+def test_stale_content_is_prepared_again_if_enough_requests_are_expected_while_it_is_fresh(world: list[Any]) -> None:
+    popular(z2_0_0=20)
+    run(seconds=1)
+    paint(world)
+    make_stale("tile:jams:2:0:0:png")
+    run(seconds=1)
+    assert begun(world)[0] == "z2_0_0"
+
+
+def make_stale(content_key: str) -> None:
+    """Lets ten minutes pass for content that was fresh for so long."""
+    client = stores.fast_client("cache")
+    name = contents.content_name(content_key)
+    meta = json.loads(client.hget(name, "meta") or b"")
+    client.hset(name, "meta", json.dumps({**meta, "stored": meta["stored"] - 601}))
+    client.pexpire(name, meta["stale_ms"] - 1000)
+
+
+def test_a_nearly_full_cache_gets_popular_content_alone(world: list[Any], redis_servers: RedisServers) -> None:
+    popular(z5_15_10=400, z2_0_0=9)
+    ask_for_maps(9.0, count=5)
     client = stores.patient_client("cache")
     client.config_set("maxmemory", client.info("memory")["used_memory"] + 1000)
     try:
@@ -248,6 +298,61 @@ def test_an_outage_of_redis_fails_no_task(world: list[Any], redis_servers: Redis
     finally:
         redis_servers.state.start()
     assert PrewarmRecord.objects.get(settled_at=None)
+
+
+def test_a_run_that_an_outage_ends_midway_is_recorded(world: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    popular(z5_15_10=400)
+    monkeypatch.setattr(automatic_run, "surrounding_pieces", Mock(side_effect=StoreUnavailable("state: away")))
+    with pytest.raises(StoreUnavailable):
+        run()
+    assert PrewarmRecord.objects.get().handed == 1
+    paint(world)
+    assert (settle().prepared, settle().failed) == (1, 0)
+
+
+def kill_run(monkeypatch: pytest.MonkeyPatch, *, before_pieces: bool = False) -> None:
+    """Runs as far as a worker that is killed after the popular pieces, or when it is about to begin them."""
+    monkeypatch.setattr(automatic_run, "surrounding_pieces", Mock(side_effect=SystemExit))
+    monkeypatch.setattr(AutomaticRun, "store", lambda _: None)
+    if before_pieces:
+        monkeypatch.setattr(AutomaticRun, "_begin", Mock(side_effect=SystemExit))
+    with pytest.raises(SystemExit):
+        run()
+
+
+def test_the_pieces_of_a_killed_run_are_counted(world: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    popular(z5_15_10=400, z2_0_0=4)
+    kill_run(monkeypatch)
+    paint(world[:1])
+    assert settle().handed == 0, "it may go on to begin its pieces"
+    later = datetime.now(UTC) + run_records.ORPHANED_AFTER
+    run_records.settle_runs(later)
+    found = PrewarmRecord.objects.get()
+    assert (found.handed, found.prepared, found.failed, found.left, found.settled_at) == (2, 1, 0, 0, None)
+    assert prepared.find_prepared(["tile:jams:5:15:10:png"]), "the requests that it spares are counted"
+
+
+def test_a_run_that_was_killed_before_its_first_piece_has_left_all_for_later(
+    world: list[Any], monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    popular(z5_15_10=400, z2_0_0=4)
+    kill_run(monkeypatch, before_pieces=True)
+    run_records.settle_runs(datetime.now(UTC) + run_records.ORPHANED_AFTER)
+    found = PrewarmRecord.objects.get()
+    assert (found.considered, found.handed, found.left, found.failed) == (2, 0, 2, 0)
+    assert found.settled_at
+    page = admin_client.get("/admin/resources/prewarmrecord/").content.decode()
+    assert '<td class="field-left">2</td>' in page
+
+
+def test_a_run_that_was_taken_for_killed_changes_nothing_any_more(world: list[Any]) -> None:
+    popular(z5_15_10=400)
+    found = run(seconds=1)
+    assert found
+    PrewarmRecord.objects.update(prepared=1, settled_at=datetime.now(UTC))
+    found.in_hand, found.settled_at = [], None
+    run_records.write_start(found)
+    assert PrewarmRecord.objects.get().settled_at
 
 
 def test_runs_are_shown_for_a_month(db: None) -> None:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from resources.prewarm.pieces import (
     COLD_STATE,
     CacheState,
     LayerCosts,
+    Piece,
     PieceCandidate,
     PrewarmRule,
     WorkEstimate,
@@ -28,6 +30,7 @@ from resources.tiles.tile_address import Tile
 from retry import popularity, stores
 from retry.contents import Content
 from retry.popularity import PeriodHits
+from retry.work import Work
 
 from ..conftest import Load
 
@@ -122,6 +125,32 @@ def content(fresh_seconds: float = 60, version: int = 5, age: timedelta = HOUR) 
 )
 def test_a_rule_tells_whether_content_lacks_preparation(rule: PrewarmRule, found: Content | None, lacks: bool) -> None:
     assert rule.lacks(found, 5, NOW) is lacks
+
+
+def stale(given_seconds: float, age: timedelta = HOUR) -> Content:
+    return replace(content(fresh_seconds=0, age=age), given_seconds=given_seconds)
+
+
+@pytest.mark.parametrize(
+    ("requests", "kept_seconds", "lacking", "is_worth_it"),
+    [
+        pytest.param(1.1, 86_400, [None], True, id="absent content of a small site serves the next day"),
+        pytest.param(1.1, 60, [None], False, id="absent content is gone before it is requested again"),
+        pytest.param(1.1, 86_400, [stale(600)], False, id="stale content of a small site is served as it is"),
+        pytest.param(6, 86_400, [stale(600)], True, id="a request within the freshness of five pieces of work"),
+        pytest.param(6, 86_400, [stale(60)], False, id="content stale after a minute has to be far more popular"),
+        pytest.param(6, 86_400, [stale(600, timedelta(seconds=60))], False, id="newer data made it stale in a minute"),
+        pytest.param(1.1, 86_400, [stale(600), None], True, id="a block of tiles of which one is absent"),
+        pytest.param(100, 86_400, [], False, id="nothing is lacking"),
+        pytest.param(0, math.inf, [stale(math.inf)], False, id="nothing is requested"),
+    ],
+)
+def test_a_piece_is_worth_its_work_if_requests_are_expected_for_what_it_prepares(
+    requests: float, kept_seconds: float, lacking: list[Content | None], is_worth_it: bool
+) -> None:
+    work = Work("a", "a", "paint.warm", "paint.warm", "a", ())
+    piece = Piece(work, (), "staticmap", requests=requests, kept_seconds=kept_seconds)
+    assert pieces.is_worth_its_work(piece, lacking, NOW, HALF_LIFE) is is_worth_it
 
 
 def test_the_state_of_content_follows_its_version_and_freshness() -> None:
