@@ -1,13 +1,16 @@
 """The schedule: its faults, the ones left out with their reasons, and its end."""
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from ..support.documentation import code_block
 from . import __main__, means, schedule
 from .faults import BACK_SECONDS, Fault, Seen
 from .invariants import of_effects
@@ -83,3 +86,16 @@ def test_a_run_fails_when_something_is_wrong_or_was_never_tried(
     made = (lambda *_: time.sleep(30)) if skipped == ENDLESS else (lambda *_: (suffered, wrong))
     monkeypatch.setattr(__main__, "_suffer", made)
     assert __main__.main() == status
+
+
+def test_faults_are_chosen_by_words_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, command = code_block("docs/reliability.md", "", "tests.chaos --only").splitlines()
+    _, _, *arguments = shlex.split(command, comments=True)
+    suffer = Mock(return_value=([], []))
+    monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.setattr(means, "move_apart", lambda _: None)
+    monkeypatch.setattr(__main__, "_suffer", suffer)
+    assert __main__.main() == 0
+    names = {each.name for each in suffer.call_args.args[0]}
+    assert {"SIGKILL state", "SIGKILL main"} <= names
+    assert all("SIGKILL" in name or "state" in name for name in names)

@@ -1,7 +1,6 @@
 """docs/add-your-own.md, “In another Django project”: its steps, done one by one, make a site that defers."""
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import requests
 
 from project.paths import BASE_DIR
 
+from ..support.documentation import code_block
 from ..support.environments import build_wheel, make_environment
 from ..support.processes import kill_family
 from ..support.redis_servers import RedisServer
@@ -21,15 +21,18 @@ from ..support.stack import answers, eventually, free_port
 
 pytestmark = pytest.mark.no_database
 
-PAGE = (BASE_DIR / "docs" / "add-your-own.md").read_text()
-FILES = dict(re.findall(r"```python\n# ((?:mysite|primes)/\S+\.py)[^\n]*\n(.*?)```", PAGE, re.DOTALL))
+PAGE = "docs/add-your-own.md"
+SHOWN = [
+    code_block(PAGE, "python", "# primes/tasks.py"),
+    code_block(PAGE, "python", "# primes/views.py"),
+    code_block(PAGE, "python", "# mysite/urls.py"),
+    code_block(PAGE, "python", "# mysite/settings.py"),
+    code_block(PAGE, "python", "# mysite/celery.py"),
+    code_block(PAGE, "python", "# mysite/__init__.py"),
+]
+FILES = {code.split()[1].rstrip(","): f"{code}\n" for code in SHOWN}
 ORDINAL, ANSWER = 2000, b"17389\n"
 START_SECONDS = 30
-
-
-def block(language: str, word: str) -> str:
-    """The page's block of code in that language that holds the word."""
-    return next(str(text) for text in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if word in text)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +77,7 @@ def _make_project(directory: Path, port: int) -> None:
 
 def _listed_requirements() -> list[str]:
     """The packages that the page has installed beside the wheel."""
-    lines = [shlex.split(line, comments=True) for line in block("sh", "pip install").splitlines()]
+    lines = [shlex.split(line, comments=True) for line in code_block(PAGE, "sh", "pip install").splitlines()]
     return [word for line in lines if "--no-deps" not in line for word in line[2:]]
 
 
@@ -91,14 +94,14 @@ def _placed(text: str, directory: Path, port: int) -> str:
 
 def _run_commands(directory: Path) -> "subprocess.Popen[bytes]":
     with (directory / "log").open("ab") as log:
-        command = ["setpriv", "--pdeathsig", "KILL", "sh", "-ec", block("sh", "celery -A mysite")]
+        command = ["setpriv", "--pdeathsig", "KILL", "sh", "-ec", code_block(PAGE, "sh", "celery -A mysite")]
         return subprocess.Popen(command, cwd=directory, env=_environment(directory), stdout=log, stderr=log)
 
 
 def _run_nginx(directory: Path, port: int) -> "subprocess.Popen[bytes]":
     user = "user root;" if os.getuid() == 0 else ""
     configuration = directory / "nginx.conf"
-    site = _placed(block("nginx", "retry_after"), directory, port)
+    site = _placed(code_block(PAGE, "nginx", "retry_after"), directory, port)
     temporary = "".join(
         f"{kind}_temp_path {directory}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -120,6 +123,12 @@ def test_the_first_client_is_redirected_until_the_content_is_there(address: str)
     assert (answer.status_code, answer.content) == (200, ANSWER)
     assert [hop.status_code for hop in answer.history] == [302, 302]
     assert answer.history[0].headers["Location"].startswith("/retry_after?redirect=/primes/")
+
+
+def test_the_pages_own_request_is_answered(address: str) -> None:
+    command = code_block(PAGE, "", "/primes/5000").replace("http://127.0.0.1:8080", address)
+    done = subprocess.run(shlex.split(command), capture_output=True, timeout=40, check=True)
+    assert done.stdout == b"48611\n"
 
 
 def test_the_next_client_gets_it_at_once(address: str) -> None:

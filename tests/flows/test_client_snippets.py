@@ -143,24 +143,30 @@ WITH_TILEJSON = {
 """The source of each page, whose place the page's second block may take."""
 
 
+MAPLIBRE_PAGE = code_block(PAGE, "html", "unpkg.com/maplibre-gl")
+OPENLAYERS_PAGE = code_block(PAGE, "html", "unpkg.com/ol@")
+
+
+def with_other_source(code: str, library: str, other_source: str) -> str:
+    changed, number = WITH_TILEJSON[library].subn(lambda _: other_source, code)
+    assert number == 1
+    return changed
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    ("library", "stand_in", "source"),
+    ("code", "stand_in"),
     [
-        ("maplibre-gl", MAPLIBRE, ""),
-        ("maplibre-gl", MAPLIBRE, "{ratio}"),
-        ("ol@", OPENLAYERS, ""),
-        ("ol@", OPENLAYERS, "ol.source.XYZ"),
+        (MAPLIBRE_PAGE, MAPLIBRE),
+        (with_other_source(MAPLIBRE_PAGE, "maplibre-gl", code_block(PAGE, "js", "{ratio}")), MAPLIBRE),
+        (OPENLAYERS_PAGE, OPENLAYERS),
+        (with_other_source(OPENLAYERS_PAGE, "ol@", code_block(PAGE, "js", "ol.source.XYZ")), OPENLAYERS),
     ],
+    ids=["MapLibre", "MapLibre without TileJSON", "OpenLayers", "OpenLayers without TileJSON"],
 )
 def test_a_page_asks_again_for_tiles_that_its_library_gave_up(
-    browser: Browser, busy: BusySite, library: str, stand_in: str, source: str
+    browser: Browser, busy: BusySite, code: str, stand_in: str
 ) -> None:
-    code = code_block(PAGE, "html", f"unpkg.com/{library}")
-    if source:
-        other_source = code_block(PAGE, "js", source)
-        code, number = WITH_TILEJSON[library].subn(lambda _: other_source, code)
-        assert number == 1
     code = code.replace(SITE, busy.url)
     page = browser.new_page()
 

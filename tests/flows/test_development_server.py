@@ -19,6 +19,7 @@ import requests
 
 from ..support import clock
 from ..support.crowd import Crowd
+from ..support.documentation import code_block
 from ..support.redis_servers import RedisServer
 from ..support.stack import ROOT, Stack, answers, eventually, free_port
 from .slow.events import Diary
@@ -51,7 +52,7 @@ def server() -> Iterator[DevelopmentServer]:
         serving = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{port}"]
         working = ["-m", "celery", "-A", "project", "--quiet", "worker", "--queues", QUEUES, "--concurrency", "1"]
         for command in (serving, working):
-            ending.callback(_kill, _start(command, environment, directory))
+            ending.callback(_kill, _start([sys.executable, *command], environment, directory))
         running = DevelopmentServer(f"http://127.0.0.1:{port}", directory)
         eventually(lambda: answers(f"{running.base_url}/retry_after", 400), START_SECONDS, "the server answers")
         yield running
@@ -59,12 +60,12 @@ def server() -> Iterator[DevelopmentServer]:
 
 @pytest.fixture
 def beside(stack: Stack) -> Iterator[str]:
-    """runserver on the data of a running site, as developers start it; its address."""
+    """runserver on the data of a running site, as CONTRIBUTING.md has developers start it; its address."""
     port = free_port()
     named = ("PATH", "HOME", "DATA_DIR", "RUNTIME_DIR", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
     environment = {name: stack.environment[name] for name in named if name in stack.environment}
-    serving = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{port}"]
-    process = _start(serving, {**environment, "DEBUG": "1"}, stack.directory)
+    block = code_block("CONTRIBUTING.md", "", "runserver").replace("8001", str(port))
+    process = _start(["bash", "-ec", block], environment, stack.directory)
     try:
         eventually(lambda: answers(f"http://127.0.0.1:{port}/retry_after", 400), START_SECONDS, "the server answers")
         yield f"http://127.0.0.1:{port}"
@@ -87,7 +88,7 @@ def _environment(directory: Path, port: int) -> dict[str, str]:
 def _start(command: list[str], environment: dict[str, str], directory: Path) -> "subprocess.Popen[bytes]":
     with (directory / "output.log").open("ab") as output:
         return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", sys.executable, *command],
+            ["setpriv", "--pdeathsig", "TERM", *command],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,

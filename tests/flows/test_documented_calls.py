@@ -17,15 +17,18 @@ import requests
 from PIL import Image
 
 from ..support import file_server, tile_server
-from ..support.documentation import code_block
+from ..support.documentation import carry_out, code_block
 from ..support.file_server import FileServer
+from ..support.processes import kill_holders_of_sockets
 from ..support.stack import ROOT, Stack, eventually
 from ..support.tile_server import TileServer
 
 API, README, OWN = "docs/api.md", "README.md", "docs/add-your-own.md"
 UPSTREAM, PREWARM, MIRROR = "docs/upstream.md", "docs/prewarming.md", "docs/mirroring.md"
+OPERATIONS, FETCHING = "docs/operations.md", "docs/fetching.md"
 SITE, MANAGE = "http://127.0.0.1:8000", ".venv/bin/python manage.py "
 SECONDS = 60
+ENDING_SECONDS = 30
 ROADS = {
     "type": "FeatureCollection",
     "features": [
@@ -56,7 +59,7 @@ def folder(stack: Stack, origin: FileServer, tmp_path_factory: pytest.TempPathFa
     """A folder with the files that the commands name; those of README.md have been run in it."""
     made = tmp_path_factory.mktemp("documented")
     (made / "roads.geojson").write_text(json.dumps(ROADS))
-    (made / "speeds.csv").write_text(code_block(API, "", "a-12,31.5,50,2024"))
+    (made / "speeds.csv").write_text(code_block(API, "text", "a-12,31.5,50,2024"))
     (made / "urls.txt").write_text(f"{origin.url}/a.jpg\n")
     (made / "urls.gz").write_bytes(gzip.compress(f"{origin.url}/picture.jpg\n".encode()))
     (made / "city.geojson").write_text(json.dumps(CITY))
@@ -184,7 +187,7 @@ def test_speeds_are_sent_from_python_and_as_json_lines(stack: Stack, token: str)
     assert printed.getvalue().endswith("segments changed\n")
     answer = requests.post(
         f"{stack.base_url}/api/layers/roads/speeds",
-        code_block(API, "", '"segment_id": "a-13"'),
+        code_block(API, "json", '"segment_id": "a-13"'),
         headers={"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"},
         timeout=SECONDS,
     )
@@ -220,6 +223,78 @@ def test_a_feed_is_added_changed_and_looked_at(stack: Stack, folder: Path, token
 def test_tokens_are_issued(stack: Stack, folder: Path, command: str) -> None:
     command = command.replace("roads trams", "roads").replace("ann", "admin")
     assert manage(stack, folder, command).strip().startswith("tarry_")
+
+
+def test_the_processes_are_listed(stack: Stack) -> None:
+    listed = carry_out(stack, code_block(OPERATIONS, "", "supervisord.conf status")).splitlines()
+    assert {"main", "retry", "fetch", "state"} <= {line.split()[0].partition(":")[2] for line in listed}
+    assert {line.split()[1] for line in listed} <= {"RUNNING", "EXITED"}, "some of them end, as the announcement does"
+
+
+def test_queues_and_evictions_are_read_from_redis(stack: Stack) -> None:
+    waiting, evicted = carry_out(stack, code_block(OPERATIONS, "", "redis-cli")).splitlines()
+    assert waiting.isdigit()
+    assert re.fullmatch(r"evicted_keys:\d+", evicted.strip())
+
+
+def test_an_upgrade_migrates_and_collects_static_files(stack: Stack) -> None:
+    """Without its first lines, which would change the checkout that all tests run in."""
+    pull, setup, *others = code_block(OPERATIONS, "", "git pull").splitlines()
+    assert (pull, setup) == ("git pull", "./setup.sh")
+    answers = carry_out(stack, "\n".join(others))
+    assert "No migrations to apply." in answers
+    assert "static file" in answers
+
+
+def test_another_host_for_waiting_agrees_with_the_other_settings(stack: Stack, folder: Path) -> None:
+    block = code_block(OPERATIONS, "", "RETRY_AFTER_SERVER=https://wait")
+    assert "no issues" in "\n".join(run(stack, folder, f"{block} manage.py check"))
+
+
+def test_another_fetcher_does_the_work_of_the_sites_own_until_term_ends_it(
+    stack: Stack, folder: Path, origin: FileServer
+) -> None:
+    origin.files["/fetched"] = b"by the other one"
+    (folder / "more.txt").write_text(f"{origin.url}/fetched\n")
+    stack.stop("fetch")
+    command = ["setpriv", "--pdeathsig", "KILL", "bash", "-ec", f"exec .venv/bin/{code_block(FETCHING, '', '--slots')}"]
+    try:
+        with subprocess.Popen(command, cwd=ROOT, env=stack.managed()) as fetcher:
+            assert "1 URLs: 1 stored" in manage(stack, folder, "ingest more.txt")
+            fetcher.terminate()
+            assert fetcher.wait(SECONDS) == 0
+    finally:
+        stack.begin("fetch")
+        stack.wait_until_healthy()
+
+
+@pytest.mark.no_database
+def test_a_service_manager_starts_and_ends_a_site() -> None:
+    site = Stack(SMALL="1", FEEDS_PUSH="0")
+    block = code_block(OPERATIONS, "", "-m project.run").replace("PORT=8000", f"PORT={site.port}")
+    command = ["setpriv", "--pdeathsig", "TERM", "bash", "-ec", f"exec env {block}"]
+    site.data.mkdir()
+    try:
+        with (
+            site.output.open("wb") as output,
+            subprocess.Popen(
+                command, cwd=ROOT, env=site.environment, stdout=output, stderr=output, process_group=0
+            ) as running,
+        ):
+            eventually(lambda: status_at(site, "tiles.example.org") == 200, SECONDS, "it is healthy")
+            assert status_at(site, "other.example.org") == 421
+            running.terminate()
+            running.wait(ENDING_SECONDS)
+    finally:
+        kill_holders_of_sockets(site.runtime)
+        site.end()
+
+
+def status_at(site: Stack, host: str) -> int:
+    try:
+        return requests.get(f"{site.base_url}/healthz", headers={"Host": host}, timeout=SECONDS).status_code
+    except requests.ConnectionError:
+        return 0
 
 
 def size_of(picture: Path) -> tuple[int, int]:

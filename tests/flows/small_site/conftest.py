@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import moto_bucket
+from tests.support.documentation import code_block
 from tests.support.moto_bucket import MotoBucket
 from tests.support.stack import Stack, free_port
 
@@ -41,13 +42,14 @@ def stack(private: socket.socket, bucket: MotoBucket, waiting_port: int) -> Iter
 
     It may ask servers at one address alone, at any port: what is refused is refused for its address.
     """
-    waiting = f"127.0.0.1:{waiting_port}"
+    block = code_block("docs/operations.md", "", "RETRY_LISTEN=").replace("127.0.0.1:8001", f"127.0.0.1:{waiting_port}")
+    *documented, make, target = block.split()
+    assert (make, target) == ("make", "run")  # which starts what Stack does
     with Stack(
         SMALL="1",
         RETRY_AGE_SECONDS=str(AGE_SECONDS),
         RETRY_LEASE_SECONDS=str(LEASE_SECONDS),
-        RETRY_LISTEN=waiting,
-        RETRY_AFTER_SERVER=f"http://{waiting}/retry_after",
+        **dict(setting.split("=", 1) for setting in documented),
         STORAGE_URL=bucket.storage_url,
         MACHINE="this",
         FETCH_MAX_BYTES=str(MIRRORED_BYTES),

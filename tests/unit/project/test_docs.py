@@ -3,7 +3,10 @@
 import ast
 import json
 import re
+import shlex
 import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 
@@ -12,7 +15,7 @@ from django.core.management import get_commands
 
 from project.paths import BASE_DIR
 
-from ...support.documentation import code_blocks
+from ...support.documentation import code_block, code_blocks
 
 PAGES = sorted([*BASE_DIR.glob("*.md"), *(BASE_DIR / "docs").rglob("*.md"), BASE_DIR / "nginx" / "README.md"])
 PRODUCT = ("retry", "resources", "feeds", "project")
@@ -72,6 +75,64 @@ def read_all(text: str) -> list[object]:
         found.append(value)
         text = text[end:]
     return found
+
+
+OF_PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in (BASE_DIR / "docs").glob("*.md")))
+NOT_CODE = {"json", "text"}
+"""The languages of data, and of pictures and output."""
+
+MAKE_BLOCKS = [
+    code_block("README.md", "", "make run"),
+    code_block("README.md", "", "make test"),
+    code_block("CONTRIBUTING.md", "", "make check"),
+    code_block("docs/benchmarks.md", "", "make bench"),
+    code_block("docs/reliability.md", "", "make chaos"),
+]
+"""Blocks that are not carried out: they install packages into this checkout, run all tests, or take very long."""
+
+
+@pytest.mark.parametrize("block", MAKE_BLOCKS, ids=lambda block: block.splitlines()[0].partition("#")[0].strip())
+def test_targets_of_make_and_files_of_tests_exist(block: str) -> None:
+    for line in block.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        if program == "make":
+            subprocess.run([program, "--dry-run", *arguments], cwd=BASE_DIR, stdout=subprocess.DEVNULL, check=True)
+        elif arguments[:2] == ["-m", "pytest"]:
+            assert (BASE_DIR / arguments[2]).exists(), line
+        else:
+            assert arguments[0] == "-m"
+            assert find_spec(arguments[1]), line
+
+
+def read_texts(module: ast.Module) -> dict[str, str]:
+    """The texts that a module has a name for, by that name."""
+    pairs = list[tuple[ast.expr, ast.expr]]()
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                pairs += zip(names, values, strict=True)
+            case ast.Assign(targets=[name], value=value):
+                pairs.append((name, value))
+    constants = [(ast.unparse(name), each.value) for name, each in pairs if isinstance(each, ast.Constant)]
+    return {name: text for name, text in constants if isinstance(text, str)}
+
+
+def read_named_blocks(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields page and text of the blocks that a file of tests has from `code_block` or `commands`, by fixed words."""
+    module = ast.parse(path.read_text())
+    texts = read_texts(module)
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"code_block", "commands"}:
+            words = [texts.get(ast.unparse(one), getattr(one, "value", None)) for one in node.args]
+            page, language, part = words if len(words) == 3 else ["docs/operations.md", "", *words]
+            if isinstance(page, str) and isinstance(language, str) and isinstance(part, str):
+                yield page, code_block(page, language, part)
+
+
+def test_every_block_of_code_has_a_test() -> None:
+    blocks = {(page, code) for page in OF_PAGES for language, code in code_blocks(page) if language not in NOT_CODE}
+    named = {block for path in (BASE_DIR / "tests").rglob("*.py") for block in read_named_blocks(path)}
+    assert sorted(blocks - named) == []
 
 
 def test_the_architecture_is_read_in_one_sitting() -> None:

@@ -1,7 +1,6 @@
 """docs/add-your-own.md: the code that it shows is the site's own."""
 
 import io
-import re
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from retry import deferral
 from retry.tickets import MAX_KEY_CHARACTERS
 from tests.conftest import RedisServers
 from tests.support import geojson
+from tests.support.documentation import code_block
 from tests.support.geojson import pixels
 from tests.unit.resources.conftest import AREAS as CONFTEST_AREAS
 from tests.unit.resources.conftest import Load, LoadUpstream
@@ -227,18 +227,24 @@ def test_where_nothing_is_the_picture_is_transparent() -> None:
     assert not painted.any()
 
 
-PAGE = (BASE_DIR / "docs" / "add-your-own.md").read_text()
-SHOWN = re.findall(r"```python\n# (resources/\S+\.py)\n(.*?)```", PAGE, re.DOTALL)
+PAGE = "docs/add-your-own.md"
+SHOWN = [
+    code_block(PAGE, "python", "def content_key("),
+    code_block(PAGE, "python", "def render_static_map("),
+    code_block(PAGE, "python", "# resources/tasks.py"),
+    code_block(PAGE, "python", "def static_map("),
+    code_block(PAGE, "python", "# resources/urls.py"),
+]
 
 
-@pytest.mark.parametrize(("path", "code"), SHOWN, ids=[path for path, _ in SHOWN])
-def test_code_on_the_page_stands_in_the_file(path: str, code: str) -> None:
+@pytest.mark.parametrize("block", SHOWN)
+def test_code_on_the_page_stands_in_the_file(block: str) -> None:
+    path, code = block.removeprefix("# ").split("\n", 1)
     assert code in (BASE_DIR / path).read_text()
 
 
 def test_the_page_shows_every_part() -> None:
-    assert {path for path, _ in SHOWN} == {"resources/staticmap.py", "resources/tasks.py", "resources/urls.py"}
-    shown = "\n".join(code for _, code in SHOWN)
+    shown = "\n".join(SHOWN)
     parts = ("content_key", "render_static_map", "paint_static_map", "static_map", "static_map_work")
     assert [part for part in parts if f"def {part}(" not in shown] == []
 
@@ -257,6 +263,7 @@ def test_static_maps_are_counted_by_the_picture_and_what_only_begins_like_one_is
 def test_a_popular_picture_is_prepared_from_its_key(client: Client, both: list[Layer], published: list[Any]) -> None:
     piece = staticmap.warm_static_map(read(**ASKED).content_key, 5.0)
     assert piece
+    assert piece.kept_seconds == 60 + 86_400
     assert (piece.work.lane, piece.requests) == ("paint.warm", 5.0)
     deferral.find_answer(piece.wanted[0].content_key, piece.work, piece.wanted[0].version)
     paint(published.pop())

@@ -11,6 +11,7 @@ import pytest
 
 from project.paths import BASE_DIR
 from resources.tiles import snippets
+from tests.support.documentation import code_block
 
 DEMO = snippets.SnippetSubject(
     site="http://127.0.0.1:8000",
@@ -35,6 +36,10 @@ def code(name: str, subject: snippets.SnippetSubject = DEMO) -> str:
 def test_the_documentation_shows_each_snippet_as_the_page_does(snippet: snippets.Snippet) -> None:
     blocks = re.findall(r"```\w*\n(.*?)\n```", (BASE_DIR / "docs" / "clients.md").read_text(), re.DOTALL)
     assert snippet.code in blocks
+
+
+def test_leaflet_of_the_documentation_is_that_of_the_page_which_a_browser_runs() -> None:
+    assert code_block("docs/clients.md", "html", "unpkg.com/leaflet@") == code("leaflet")
 
 
 def test_leaflet_is_the_version_that_this_site_uses() -> None:
