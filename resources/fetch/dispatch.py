@@ -173,14 +173,14 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
 
     Works share a job as their task says. The same work published again, swept or promoted, changes its token
     and its place in line and adds nothing. A URL of a domain that rests for longer than clients
-    wait is not taken, unless the work waits for it already: others may wait with it.
+    wait is not taken: nor is it kept, if all waits of those who wait for it end before.
     """
     try:
         job = _build_job(TaskCall(task, work_key, token, tuple(arguments)), lane)
         found = stores.run_steps(queue.enqueue_job(job))
         if isinstance(found, BacklogFull):
             raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)
-        if _is_resting(found) and not _has_waited(found):
+        if _is_resting(found):
             stores.run_steps(queue.withdraw_waiter(job.key, job.waiter.id))
             raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.rest_seconds)
     except StoreUnavailable as error:
@@ -192,26 +192,24 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
 def enqueue_jobs(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued | JobJoined | BacklogFull | None]:
     """Enqueues the jobs in one trip; returns the frontier's replies, None for None.
 
-    New jobs, and works that join one, are withdrawn again where the domain rests. Raises StoreUnavailable.
+    Jobs of a resting domain are withdrawn again. Raises StoreUnavailable.
     """
     replies = iter(stores.run_together([queue.enqueue_job(job) for job in jobs if job]))
     found = [next(replies) if job else None for job in jobs]
-    there = ((job, one) for job, one in zip(jobs, found, strict=True) if job and one)
-    resting = [job for job, one in there if _is_resting(one) and not _has_waited(one)]
+    resting = [job for job, one in zip(jobs, found, strict=True) if job and one and _is_resting(one)]
     stores.run_together([queue.withdraw_waiter(job.key, job.waiter.id) for job in resting])
     return found
 
 
 def _is_resting(found: JobEnqueued | JobJoined | BacklogFull) -> bool:
-    """True if the domain rests for longer than clients wait. False if a fetcher has the job."""
-    if isinstance(found, BacklogFull) or found.rest_seconds <= conf().DEFAULT_RETRY_TIMEOUT:
+    """True if the domain rests for longer than clients wait, in one wait or, for a job there is, in all of them.
+
+    False if a fetcher has the job.
+    """
+    waits = conf().RETRY_MAX_WAITS if isinstance(found, JobJoined) and not found.is_new else 1
+    if isinstance(found, BacklogFull) or found.rest_seconds <= waits * conf().DEFAULT_RETRY_TIMEOUT:
         return False
     return isinstance(found, JobEnqueued) or found.state in {"queued", "later"}
-
-
-def _has_waited(found: JobEnqueued | JobJoined | BacklogFull) -> bool:
-    """True if the same work waited for the job before."""
-    return isinstance(found, JobJoined) and not found.is_new
 
 
 def _build_job_or_none(each: QueuedWork, token: int, *, refresh: bool) -> FetchJob | None:

@@ -30,8 +30,10 @@ local function sweep_after(wait)
   redis.call('ZADD', claims, now + (is_soon and 5000 or math.min(60000, math.max(5000, 2 * wait))), work)
 end
 
+-- Where a publisher orders the works, its own backlogs are bounded, and the last place says nothing.
 local function takes_another(ahead)
-  return has_room(lane, client, limit, ahead) or ahead >= limit and make_room(lane, client, terms)
+  if has_room(lane, client, limit, ahead) then return true end
+  return ahead >= limit and not is_published and make_room(lane, client, terms)
 end
 
 local function is_slower(other)
@@ -56,8 +58,8 @@ if held[1] then
   if not (seems_lost or is_slower(held[3])) then
     local before = nil
     if mode == 'begin' and held[3] == lane then
-      before = is_published and hand_over(work, lane, client, held[6])
-        or not is_published and move_ahead(work, lane, client, popular, held[6])
+      before = is_published and hand_over(work, lane, client, held[6] or '')
+        or not is_published and move_ahead(work, lane, client, popular, held[6] or '')
     end
     if not before then return {'claimed', held[1], whole(wait)} end
     wait = expected_wait(before)
@@ -72,7 +74,7 @@ if held[1] then
   if seems_lost then
     wait = expected_wait(redis.call('ZSCORE', queued, work) and count_before(work, lane) or ahead)
   else
-    leave_lane(work, held[3], held[6])
+    withdraw_from_lane(work, held[3], held[6] or '')
     wait = expected_wait(join_lane(work, lane, client, popular))
   end
   redis.call('HSET', claim, 'expected', whole(now + wait))

@@ -132,7 +132,7 @@ class JobEnqueued:
 class JobJoined:
     """A job of that key exists: `queued`, `later`, `running`, `holding` (fetched), `doomed` or `ending`.
 
-    `is_new`: the work did not wait for it before.
+    `is_new`: this claim of the work did not wait for it before.
     """
 
     state: str

@@ -82,6 +82,15 @@ local function leave_lane(work, lane, client)
   return place
 end
 
+-- Takes out a work that is not served: the next one of its client may have its round.
+local function withdraw_from_lane(work, lane, client)
+  local place = leave_lane(work, lane, client)
+  if not place then return end
+  local rounds = 'retry:rounds:' .. band_of(lane, place < 0)
+  local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
+  if tonumber(redis.call('ZSCORE', rounds, client) or -1) == round then redis.call('ZADD', rounds, round - 1, client) end
+end
+
 -- Makes room in a full lane for one more work of a client: the last one of a client that has more is skipped (longest
 -- queue drop: Suter, Lakshman, Stiliadis, Choudhury, INFOCOM 1998). Returns whether it did.
 local function make_room(lane, client, terms)
@@ -90,8 +99,9 @@ local function make_room(lane, client, terms)
   local function drop_last(works)
     for _, work in ipairs(works) do
       local held = redis.call('HMGET', 'retry:claim:' .. work, 'token', 'client')
-      if held[1] and held[2] ~= '' and works_of(held[2]) > works_of(client) + 1 then
-        leave_lane(work, lane, held[2])
+      local owner = held[2] or ''
+      if held[1] and owner ~= '' and works_of(owner) > works_of(client) + 1 then
+        withdraw_from_lane(work, lane, owner)
         skip_work(work, held[1], terms)
         return true
       end
@@ -109,7 +119,7 @@ local function move_ahead(work, lane, client, popular, from)
   if not place or client == '' or client == from then return nil end
   local earlier = next_place(lane, client, popular)
   if math.floor(earlier) >= math.floor(place) then return nil end
-  leave_lane(work, lane, from)
+  withdraw_from_lane(work, lane, from)
   return take_place(work, lane, client, popular, earlier)
 end
 

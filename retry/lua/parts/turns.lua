@@ -10,6 +10,7 @@ end
 -- The number of works that come before a work of the queue.
 local function count_in_turn(queue, work)
   local rank, place = redis.call('ZRANK', queue, work), tonumber(redis.call('ZSCORE', queue, work))
+  if not place then return 0 end
   local popular = redis.call('ZCOUNT', queue, '-inf', '(0')
   if place < 0 then return rank + math.min(rank, redis.call('ZCARD', queue) - popular) end
   local own = rank - popular

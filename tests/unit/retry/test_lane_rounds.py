@@ -90,6 +90,34 @@ def test_a_client_with_little_has_room_in_a_full_lane(settings: Settings, popula
     assert isinstance(ask("crowd49:1", "crowd49"), LaneFull)
 
 
+def test_a_client_whose_works_made_room_or_went_to_others_is_as_good_as_new(settings: Settings) -> None:
+    settings.RETRY_LANES = {"paint.now": {"limit": 100, "workers": 1}}
+    ask_many("flood", 80)
+    for number in range(98):
+        ask(f"new{number}", f"new{number}")
+    ask("flood:1", "b")
+    start_next()
+    assert order == ["flood:0"]
+    ask("flood:again", "flood")
+    assert place_of("flood:again") == 99
+
+
+def test_work_of_the_version_before_makes_no_room(servers: RedisServers, settings: Settings) -> None:
+    settings.RETRY_LANES = {"paint.now": {"limit": 5, "workers": 1}}
+    for client in "abcde":
+        ask_many(client, 1)
+        servers.state.client.hdel(f"retry:claim:{client}:0", "client")
+    assert isinstance(ask("x:0", "x"), LaneFull)
+    assert isinstance(ask("a:0", "x"), ClaimTaken)
+
+
+def test_lanes_whose_publisher_orders_them_drop_nothing(settings: Settings) -> None:
+    settings.RETRY_LANES = {"fetch.now": {"limit": 10, "workers": 1, "publisher": "no.such"}}
+    ask_many("a", 8, lane="fetch.now")
+    ask_many("b", 2, lane="fetch.now")
+    assert isinstance(ask("c:0", "c", lane="fetch.now"), LaneFull)
+
+
 def test_lapsed_work_comes_next_also_where_rounds_have_begun_anew(servers: RedisServers) -> None:
     ask_many("a", 9)
     for _ in range(8):

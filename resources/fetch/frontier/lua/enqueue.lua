@@ -2,7 +2,7 @@
 -- needs: domain line job scope_rules domains
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
--- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms new("1"|"0": the work waited for it before) | full wait_ms
+-- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms new("1"|"0": this claim waits for it already) | full wait_ms
 local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
 local priority = tonumber(ARGV[9])
 local expected, later_ms, expires, robots = unpack(ARGV, 10, 13)
@@ -21,15 +21,14 @@ local function rest_ms_of(d)
   return string.format('%.0f', math.max(0, d.block_until - now, d.circuit_until - now))
 end
 
--- Adds the waiter. A later token of the same work replaces the earlier one. Returns whether it did, and whether the
--- work waited before.
+-- Adds the waiter. A later token of the same work replaces the earlier one. Returns whether it did.
 local function want(job)
   local wanted = 'fetch:wanted:' .. key
   local before = redis.call('HGET', wanted, id)
-  if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(token) then return false, true end
+  if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(token) then return false end
   redis.call('HSET', wanted, id, token .. ' ' .. payload)
   if redis.call('EXISTS', 'retry:claim:' .. id) == 1 then redis.call('HSET', 'retry:claim:' .. id, 'job', key) end
-  return true, before and true
+  return true
 end
 
 -- First in, first out by arrival. A job that expires within the hour counts as arrived an hour before
@@ -86,14 +85,14 @@ local found = job_of(key)
 if found then
   local d = domain(found.scope)
   lane = lane_by_experience(d)
-  local is_added, has_waited = want(found)
+  local is_added = want(found)
   if is_added and not is_waiting(found) then set_job(found, 'version', found.version + 1) end
   improve(d, found)
   excuse(found)
   settle(d)
   count_queued()
   wake()
-  return {'joined', found.state, expected_wait(d), rest_ms_of(d), has_waited and '0' or '1'}
+  return {'joined', found.state, expected_wait(d), rest_ms_of(d), is_added and '1' or '0'}
 end
 
 if scope == '' then scope = scope_by_rule(host, site, path) end

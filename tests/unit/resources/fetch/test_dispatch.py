@@ -199,6 +199,21 @@ def test_work_that_waits_already_goes_on_waiting_while_its_domain_is_left_alone(
     assert len(next_works(clock, 3)) == 3
 
 
+def test_work_whose_clients_all_leave_before_its_domain_is_asked_again_is_told_when(
+    clock: Clock, servers: RedisServers
+) -> None:
+    works = some_works(3)
+    for work in works:
+        request(work, "a")
+    stores.run_steps(queue.block_domain("tiles.example.com", 3600))
+    for work in works:
+        make_due(servers, work)
+    worker.sweep_claims()
+    assert queued(servers, WORK.lane) == set()
+    found = [look(work) for work in works]
+    assert all(isinstance(one, claim_state.WorkFailed) and one.wait_seconds > 3500 for one in found)
+
+
 def works_by_job(state: RedisServer, *works: Work) -> list[set[str]]:
     """Publishes the works; returns the keys of those that share a job, job by job."""
     for work in works:
