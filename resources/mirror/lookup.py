@@ -60,8 +60,9 @@ class UrlStatus:
 
     def write(self) -> bytes:
         if self.state is UrlState.STORED:  # as most are
-            moments = f"{_write_moment(self.due_at)}\n{_write_moment(self.expires_at)}"
-            return f"s{self.blob_digest}\n{moments}".rstrip().encode()
+            # The version before reads no such moments, and asks the database.
+            expires = f"\n{_write_moment(self.expires_at)}" if self.expires_at else ""
+            return f"s{self.blob_digest}\n{_write_moment(self.due_at) or '-'}{expires}".removesuffix("\n-").encode()
         status = "" if self.status is None else str(self.status)
         parts = (self.blob_digest, self.failure, status, _write_moment(self.due_at), self.detail)
         return (_STATE_LETTERS[self.state] + "\n".join(parts)).encode()
@@ -86,7 +87,7 @@ def _write_moment(at: datetime | None) -> str:
 
 
 def _read_moment(text: str) -> datetime | None:
-    return datetime.fromtimestamp(int(text), UTC) if text else None
+    return datetime.fromtimestamp(int(text), UTC) if text.strip("-") else None
 
 
 @cached_batch(

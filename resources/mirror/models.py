@@ -124,7 +124,7 @@ class Resource(models.Model):
             models.Index(
                 fields=("lane", "asked_by", "expires_at"),
                 condition=Q(state="wanted", expires_at__isnull=False),
-                name="to_fetch_in_time",
+                name="to_fetch_before_expiry",
             ),
             models.Index(fields=("fetched_at",), condition=Q(step="content"), name="gave_known_content"),
             models.Index(fields=("fetched_at",), condition=Q(state="failed"), name="failed_urls"),

@@ -118,7 +118,7 @@ def test_where_readers_are_counted_a_number_stands_for_each(start: Start) -> Non
 @pytest.mark.parametrize("network", ["2001:db8:1:2", "2001:db8:0:0"])
 def test_a_reader_is_one_whatever_address_of_its_network_it_has(start: Start, network: str) -> None:
     site = start(trusted_proxies=("127.0.0.1",), **READ, reader_salt="salt")
-    for address in (f"{network}:0:0:0:1", f"{network}:a:b:c:d", "2001:db8:1:3:0:0:0:1", "192.0.2.1", "192.0.2.2"):
+    for address in (f"{network}:0:0:0:1", f"{network}:a:b:c:d", "2001:db8:1:103:0:0:0:1", "192.0.2.1", "192.0.2.2"):
         site.get("/feeds/sea.atom", User_Agent="reader", X_Forwarded_For=address)
     found = [reader for *_, reader, _ in logged(site, 5)]
     assert found[0] == found[1]

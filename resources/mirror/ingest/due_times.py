@@ -50,6 +50,12 @@ def next_try_at(
     return now + max(pause, timedelta(seconds=wait_seconds))
 
 
+def other_request_pause(rounds: int) -> timedelta:
+    """Returns the pause before another request for a URL whose request was refused: doubled each time, up to a day."""
+    hours = 2.0 ** (min(max(rounds, 1), 6) - 1)
+    return min(timedelta(hours=hours), timedelta(days=1))
+
+
 def next_check_at(head: Head, now: datetime) -> datetime:
     """Returns when stored content may have changed at its origin, by the head of the answer that confirmed it.
 

@@ -7,14 +7,14 @@ between the steps leaves a claim that the sweeper publishes, or a row that becom
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import Any, cast
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from resources import database, locks
 from resources.database import MAX_CLOCK_LEAD
@@ -46,6 +46,9 @@ IN_HAND_SECONDS = 120.0
 MAX_EXPIRED_ROWS = 500
 
 DUE_FIELDS = ("url", "host", "wanted_at", "attempts", "rounds", "blob_digest", "step")
+Askers = Mapping[UrlLane, list[int]]
+"""The tokens with waiting rows, by lane."""
+
 LANE_QUEUES = {UrlLane.FAST: INGEST_LANE, UrlLane.LARGE: LARGE_LANE}
 BUSY_STATUS = 503
 """Failure records of this status count as no attempt: the origin asked to wait, or the trouble is ours."""
@@ -73,16 +76,17 @@ def feed_fetchers(now: datetime) -> int:
         if lock is None:
             return 0
         until = time.monotonic() + PASS_SECONDS
-        _repair_future_rows(now)
-        _fail_expired(now)
-        return sum(_feed_lane(lane, now, until) for lane in LANE_QUEUES)
+        askers = {lane: list(_find_askers(lane)) for lane in LANE_QUEUES}
+        _repair_future_rows(now, askers)
+        _fail_expired(now, askers)
+        return sum(_feed_lane(lane, now, until, askers[lane]) for lane in LANE_QUEUES)
 
 
-def _feed_lane(lane: UrlLane, now: datetime, until: float) -> int:
+def _feed_lane(lane: UrlLane, now: datetime, until: float, askers: list[int]) -> int:
     fed, is_full = 0, False
     room = dispatch.read_lane_room(LANE_QUEUES[lane])
     while room > 0 and not is_full and time.monotonic() < until:
-        rows = due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts())
+        rows = due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts(), askers)
         if not rows:
             break
         result = _hand_over(rows, lane, now)
@@ -156,9 +160,9 @@ def _write_result(result: _HandoverResult, now: datetime) -> None:
     _postpone_hosts(result.later, now)
 
 
-def _fail_expired(now: datetime) -> None:
+def _fail_expired(now: datetime, askers: Askers) -> None:
     """Fails URLs whose signature has expired: no request can succeed."""
-    rows = expired_urls(now, MAX_EXPIRED_ROWS)
+    rows = expired_urls(now, MAX_EXPIRED_ROWS, askers)
     if rows:
         detail = "the signature in its address had run out before its turn came"
         writer.flush_outcomes([_nothing_found(row, Failure.EXPIRED.value, detail, now) for row in rows], now)
@@ -187,23 +191,35 @@ def _postpone_hosts(later: dict[str, float], now: datetime) -> None:
             client.expire(LATER_HOSTS_KEY, int(2 * MAX_LATER_SECONDS))
 
 
-def due_urls(lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = ()) -> list[Resource]:
+def due_urls(lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str], askers: list[int]) -> list[Resource]:
     """Returns the rows to fetch now: as many of each token, in turns. Raises DatabaseError.
 
-    Of one token, first those whose signature expires soonest, then the oldest.
+    Half of a token's turns are for those whose signature expires soonest, half for the oldest. Tokens with nothing to
+    fetch are taken out of `askers`.
     """
-    askers = list(_find_askers(lane))
-    chosen = random.sample(askers, min(most, len(askers)))
     due = Resource.objects.filter(state=UrlState.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
-    each = math.ceil(most / max(1, len(chosen)))
-    turns = zip_longest(*(_first_of(due.filter(asked_by=asker), now, each) for asker in chosen))
-    return [row for turn in turns for row in turn if row][:most]
+    random.shuffle(askers)
+    each, turns = math.ceil(most / max(1, len(askers))), list[list[Resource]]()
+    for asker in list(askers):
+        if rows := _first_of(due.filter(asked_by=asker), now, each):
+            turns.append(rows)
+        else:
+            askers.remove(asker)
+        if len(turns) == most:
+            break
+    return _in_turns(turns, most)
+
+
+def _in_turns(turns: Iterable[Sequence[Resource]], most: int) -> list[Resource]:
+    """Returns the first row of each, then the second of each, and so on; each row once."""
+    rows = {row.pk: row for turn in zip_longest(*turns) for row in turn if row}
+    return list(rows.values())[:most]
 
 
 def _first_of(due: QuerySet[Resource], now: datetime, most: int) -> list[Resource]:
-    due = due.only(*DUE_FIELDS)
-    expiring = list(due.filter(expires_at__gt=now).order_by("expires_at")[:most])
-    return expiring + list(due.filter(expires_at=None).order_by("due_at")[: most - len(expiring)])
+    valid = due.only(*DUE_FIELDS).filter(Q(expires_at__gt=now) | Q(expires_at=None))
+    expiring = list(due.only(*DUE_FIELDS).filter(expires_at__gt=now).order_by("expires_at")[:most])
+    return _in_turns([expiring, list(valid.order_by("due_at")[:most])], most)
 
 
 def _find_askers(lane: UrlLane) -> Iterator[int]:
@@ -216,21 +232,27 @@ def _find_askers(lane: UrlLane) -> Iterator[int]:
         asker = askers.filter(asked_by__gt=asker).first()
 
 
-def _repair_future_rows(now: datetime) -> None:
+def _repair_future_rows(now: datetime, askers: Askers) -> None:
     """Makes rows due that a clock ahead of time wrote: they would wait for that hour. Raises DatabaseError."""
-    waiting = Resource.objects.filter(state=UrlState.WANTED)
-    in_turn = (waiting.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
-    late = (rows.filter(due_at__gt=now + due_times.LATEST_TURN) for rows in in_turn)
-    for ahead in (waiting.filter(wanted_at__gt=now + MAX_CLOCK_LEAD), *late):
+    late = (rows.filter(due_at__gt=now + due_times.LATEST_TURN) for rows in _waiting_rows(askers))
+    for ahead in (Resource.objects.filter(state=UrlState.WANTED, wanted_at__gt=now + MAX_CLOCK_LEAD), *late):
         for keys in database.key_portions(ahead):
             database.update_in_order(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
 
 
-def expired_urls(now: datetime, most: int) -> list[Resource]:
-    """Returns rows whose signature expired before the fetch, up to `most`. Raises DatabaseError."""
-    over = Resource.objects.filter(state=UrlState.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
-    turns = (over.filter(lane=lane, asked_by=asker) for lane in UrlLane for asker in _find_askers(lane))
-    return list(islice((row for rows in turns for row in rows.only(*DUE_FIELDS)[:most]), most))
+def _waiting_rows(askers: Askers) -> Iterator[QuerySet[Resource]]:
+    waiting = Resource.objects.filter(state=UrlState.WANTED)
+    return (waiting.filter(lane=lane, asked_by=asker) for lane, of_lane in askers.items() for asker in of_lane)
+
+
+def expired_urls(now: datetime, most: int, askers: Askers) -> list[Resource]:
+    """Returns rows whose signature expired before the fetch, up to `most`, as many of each token.
+
+    Raises DatabaseError.
+    """
+    over = (rows.filter(due_at__lte=now, expires_at__lte=now).order_by("expires_at") for rows in _waiting_rows(askers))
+    each = math.ceil(most / max(1, sum(map(len, askers.values()))))
+    return _in_turns([list(rows.only(*DUE_FIELDS)[:each]) for rows in over], most)
 
 
 def check_again_at(url_digests: Sequence[str], at: datetime) -> None:

@@ -55,7 +55,7 @@ class FetchTarget:
         except UrlError as error:
             raise PreparationError(str(error), status=404) from error
         if row is not None and row.url != url and url_scopes(row.url).host == url_scopes(url).host:
-            url = max((row.url, url), key=lambda one: url_syntax.find_url_expiry(one) or _now().timestamp())
+            url = _choose_request(url, row.url)
         return cls(SourceUrl(url_digest, url, host, token), row)
 
     @property
@@ -70,6 +70,13 @@ class FetchTarget:
     @property
     def attempts(self) -> int:
         return self.row.attempts if self.row else 0
+
+
+def _choose_request(asked: str, stored: str) -> str:
+    """Chooses between the URL that is asked for and that of the row: a signature that holds goes before others."""
+    if wanted_urls.find_expiry(asked) is None:
+        return asked if wanted_urls.is_over(stored, _now()) else stored
+    return stored if wanted_urls.is_over(asked, _now()) else asked
 
 
 def unreadable_error() -> PreparationError:

@@ -7,7 +7,7 @@ admin can have URLs fetched once more at any time. Stored content stays until th
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
 from celery import current_app
@@ -17,6 +17,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from resources import database
+from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure
 from retry import stores
@@ -85,17 +86,18 @@ def mirror_work(url: str, url_digest: str, lane: LaneName = "fast") -> Work:
 
 
 def want_urls(reports: Sequence[WantedUrl]) -> None:
-    """Inserts rows for new URLs, joins existing ones, and has them fed. Raises DatabaseError.
+    """Inserts rows for new URLs, joins existing ones, and has them fed. The reports are of one token.
 
-    A row that waits, or that failed because its signature had expired, takes a URL whose signature lasts longer. A row
-    that waits comes in the turn of a token that has none before it. Nothing else changes rows that are stored or have
-    failed.
+    A row that waits takes a URL whose signature lasts longer, from its own token, or if its own signature is over. It
+    comes in the turn of a token that has none before it. Rows that are stored or have failed stay. Raises
+    DatabaseError.
     """
     lanes = choose_lanes((one.url, one.host) for one in reports)
     rows = {one.url_digest: _build_row(one, lane) for one, lane in zip(reports, lanes, strict=True)}
     ordered = [rows[digest] for digest in sorted(rows)]
     Resource.objects.bulk_create(ordered, ignore_conflicts=True)
-    _renew_signatures(ordered, _WAITING | _EXPIRED, wants=True)
+    own = Q(asked_by__in={one.asked_by for one in reports}) | Q(expires_at__lte=max(one.wanted_at for one in reports))
+    _renew_signatures(ordered, Q(own, state=UrlState.WANTED))
     _move_ahead(ordered)
     lookup.note_new_statuses({digest: UrlStatus(UrlState.WANTED) for digest in rows})
     feed_soon()
@@ -111,23 +113,23 @@ def _build_row(one: WantedUrl, lane: UrlLane) -> Resource:
         asked_by=one.asked_by,
         wanted_at=one.wanted_at,
         due_at=one.wanted_at,
-        expires_at=_expiry_moment(url_syntax.find_url_expiry(one.url)),
+        expires_at=find_expiry(one.url),
     )
 
 
-_WAITING, _EXPIRED = Q(state=UrlState.WANTED), Q(state=UrlState.FAILED, failure=Failure.EXPIRED.value)
 _REFUSED_STATUSES = (401, 403)
 
 
 def _wish_again(at: datetime) -> dict[str, Any]:
     """Returns the values of a row that is wanted from that moment on, and that nothing has failed of yet."""
-    return {"wanted_at": at, "due_at": at, "attempts": 0, "failure": "", "detail": "", "status": None}
+    again = {"wanted_at": at, "due_at": at, "attempts": 0, "failure": "", "detail": "", "status": None}
+    return {"state": UrlState.WANTED, **again}
 
 
-def _renew_signatures(rows: Sequence[Resource], of: Q, *, wants: bool) -> None:
+def _renew_signatures(rows: Sequence[Resource], of: Q) -> None:
     """Gives rows a URL whose signature ends later, or any other one if the origin has refused their own.
 
-    A statement for each; none to new rows. Who reports a URL says when its signature ends, which may not be true.
+    A statement for each; none to new rows.
     """
     renewable, there = Resource.objects.filter(of), list[tuple[str, str, datetime | None, int | None]]()
     signed = {row.pk: row for row in rows if row.expires_at is not None and row.expires_at > row.wanted_at}
@@ -137,34 +139,54 @@ def _renew_signatures(rows: Sequence[Resource], of: Q, *, wants: bool) -> None:
         row, until = signed[digest], signed[digest].expires_at
         is_later = before is not None and until is not None and before < until
         if row.url != url and (is_later or status in _REFUSED_STATUSES):
-            again = {"state": UrlState.WANTED, **_wish_again(row.wanted_at)} if wants else {}
-            if renewable.filter(pk=digest, url=url).update(url=row.url, expires_at=until, **again):
-                lookup.forget_statuses([digest])
+            renewable.filter(pk=digest, url=url).update(url=row.url, expires_at=until)
 
 
-REFUSED_PAUSE = timedelta(hours=1)
-"""The shortest time between two requests for a URL that were refused and differ in the signature or the Referer."""
+_REFUSED = Q(state=UrlState.FAILED) & (Q(status__in=_REFUSED_STATUSES) | Q(failure=Failure.EXPIRED.value))
+_REQUEST_FIELDS = ("url", "referer", "expires_at", "asked_by")
 
 
-def want_refused_urls(urls: Sequence[WantedUrl], now: datetime) -> set[str]:
-    """Wants URLs again whose request was refused (401, 403), where these have another signature or Referer.
+def find_other_requests(urls: Iterable[WantedUrl], now: datetime) -> dict[str, Resource]:
+    """Finds those of the URLs whose request was refused, and that may be tried with another signature or Referer.
 
-    The refusal was about that request, and not about this one. Returns their digests. Raises DatabaseError.
+    The origin refused that request, and may not refuse this one. Returns rows with the new request, by digest. Raises
+    DatabaseError.
     """
-    refused = Resource.objects.filter(state=UrlState.FAILED, status__in=_REFUSED_STATUSES, due_at__isnull=False)
-    refused = refused.filter(fetched_at__lte=now - REFUSED_PAUSE)
-    asked, wanted = {one.url_digest: _build_row(one, UrlLane.FAST) for one in urls}, set[str]()
-    for some in database.split_portions(sorted(asked)):
-        sent = refused.filter(pk__in=some).values_list("pk", "url", "referer")
-        rows = [asked[digest] for digest, *before in sent if before != [asked[digest].url, asked[digest].referer]]
-        valid = {row.pk: row for row in rows if row.expires_at is None or row.expires_at > now}
-        if valid:
-            with lookup.forget_around_change(list(valid)):
-                request = {name: by_row(valid, name) for name in ("url", "referer", "expires_at", "asked_by")}
-                again = {"state": UrlState.WANTED, **_wish_again(now), **request}
-                database.update_in_order(refused.filter(pk__in=valid), **again)
-            wanted |= valid.keys()
-    return wanted
+    asked = {one.url_digest: one for one in urls}
+    valid = {digest: one for digest, one in asked.items() if not is_over(one.url, now)}
+    found: dict[str, Resource] = {}
+    for some in database.split_portions(valid, lookup.MAX_QUERY_ROWS):
+        rows = Resource.objects.filter(_REFUSED, pk__in=some)
+        for row in rows.only(*_REQUEST_FIELDS, "due_at", "fetched_at", "rounds"):
+            new = _build_row(valid[row.pk], UrlLane.FAST)
+            new.referer = row.referer if valid[row.pk].referer is None else new.referer
+            if (new.url, new.referer) != (row.url, row.referer) and _may_differ(row, new, now):
+                found[row.pk] = new
+    return found
+
+
+def _may_differ(row: Resource, new: Resource, now: datetime) -> bool:
+    """Tells whether the time has come for another request: at once if the row's signature was over before its end.
+
+    Else after a pause. Another token waits half as long: a token whose requests are refused keeps no others away.
+    """
+    if row.fetched_at is None or (row.expires_at is not None and row.expires_at <= row.fetched_at):
+        return True
+    if row.due_at is not None and due_times.is_past(row.due_at, now):
+        return True
+    pause = due_times.other_request_pause(row.rounds) / (1 if new.asked_by == row.asked_by else 2)
+    return not now - pause < row.fetched_at <= now + MAX_CLOCK_LEAD
+
+
+def want_refused_urls(urls: Iterable[WantedUrl], now: datetime) -> set[str]:
+    """Wants the URLs of find_other_requests again; returns their digests. Raises DatabaseError."""
+    found = find_other_requests(urls, now)
+    for some in database.split_portions(sorted(found)):
+        rows = {digest: found[digest] for digest in some}
+        with lookup.forget_around_change(some):
+            request = {name: by_row(rows, name) for name in _REQUEST_FIELDS}
+            database.update_in_order(Resource.objects.filter(_REFUSED, pk__in=some), **_wish_again(now), **request)
+    return set(found)
 
 
 def by_row(rows: Mapping[str, Resource], name: str) -> Case:
@@ -205,12 +227,15 @@ def is_due(known: UrlStanding, url: str, host: str, now: datetime) -> bool:
     if known.state == UrlState.FAILED:
         return known.due_at is not None and due_times.is_past(known.due_at, now)
     is_old = known.state == UrlState.STORED and (known.due_at is None or due_times.is_past(known.due_at, now))
-    is_over = known.expires_at is not None and known.expires_at <= now and not _has_valid_signature(url, now)
-    return is_old and not is_over and hosts.is_rechecked(host)
+    has_ended = known.expires_at is not None and known.expires_at <= now
+    is_renewed = find_expiry(url) is not None and not is_over(url, now)
+    return is_old and (is_renewed or not has_ended) and hosts.is_rechecked(host)
 
 
-def _has_valid_signature(url: str, now: datetime) -> bool:
-    return (url_syntax.find_url_expiry(url) or 0) > now.timestamp()
+def is_over(url: str, now: datetime) -> bool:
+    """Tells whether the URL has a signature that has ended."""
+    until = find_expiry(url)
+    return until is not None and until <= now
 
 
 def past_due(now: datetime) -> Q:
@@ -225,20 +250,18 @@ def want_due_urls(urls: Sequence[WantedUrl], now: datetime) -> int:
     refused. Stored content whose signature is over stays.
     The statement itself compares the time: of several requests at once one wins, and the others find the URL wanted.
     """
-    spent = Q(expires_at__lte=now) | Q(status__in=_REFUSED_STATUSES)
-    renewable = (Q(state=UrlState.FAILED) & ~_EXPIRED) | (Q(state=UrlState.STORED) & spent)
-    _renew_signatures([_build_row(one, UrlLane.FAST) for one in urls], renewable, wants=False)
-    is_valid = Q(expires_at__gt=now) | Q(expires_at=None)
-    due = Q(past_due(now), state=UrlState.FAILED)
-    due |= Q(past_due(now) | Q(due_at=None), is_valid, state=UrlState.STORED)
+    of_stored = Q(past_due(now) | Q(due_at=None), state=UrlState.STORED)
+    spent = of_stored & (Q(expires_at__lte=now) | Q(status__in=_REFUSED_STATUSES))
+    failed = Q(past_due(now), state=UrlState.FAILED)
+    _renew_signatures([_build_row(one, UrlLane.FAST) for one in urls], spent | failed)
+    due = failed | of_stored & (Q(expires_at__gt=now) | Q(expires_at=None))
     number = 0
     for referer, asker in {(one.referer, one.asked_by) for one in urls}:
         again = {**_wish_again(now), "asked_by": asker} | ({} if referer is None else {"referer": referer})
         asked = (one.url_digest for one in urls if (one.referer, one.asked_by) == (referer, asker))
         for some in database.split_portions(sorted(asked)):
             with lookup.forget_around_change(some):
-                rows = Resource.objects.filter(due, pk__in=some)
-                number += database.update_in_order(rows, state=UrlState.WANTED, **again)
+                number += database.update_in_order(Resource.objects.filter(due, pk__in=some), **again)
     return number
 
 
@@ -248,12 +271,14 @@ def renew_status(asked: WantedUrl, known: UrlStatus | None, now: datetime) -> Ur
     While the database takes no writes the status stays: stored content is served. Raises DatabaseError if the choices
     of admins have to be read and cannot be.
     """
-    if known is None or not (is_refused(known) or is_due(known, asked.url, asked.host, now)):
+    if known is None or not ((due := is_due(known, asked.url, asked.host, now)) or is_refused(known)):
         return known
     try:
-        want_refused_urls([asked], now)
-        _renew_signatures([_build_row(asked, UrlLane.FAST)], _EXPIRED, wants=True)
-        want_due_urls([asked], now)
+        is_other = is_refused(known) and bool(want_refused_urls([asked], now))
+        if not (is_other or due):
+            return known
+        if due:
+            want_due_urls([asked], now)
         row = Resource.objects.filter(pk=asked.url_digest).first()  # a look-up would remember it as wanted
     except DatabaseError as error:
         _log.warning("a URL is not wanted again", extra={"digest": asked.url_digest, "error": str(error)})
@@ -307,8 +332,9 @@ def remove_failures(rows: QuerySet[Resource], url_digests: Sequence[str]) -> int
         return database.delete_in_order(rows.filter(pk__in=url_digests))
 
 
-def _expiry_moment(seconds: float | None) -> datetime | None:
-    """Converts Unix seconds to a row's moment; None if the calendar has no such date."""
+def find_expiry(url: str) -> datetime | None:
+    """Returns when the URL's signature ends; None without one, or if the calendar has no such date."""
+    seconds = url_syntax.find_url_expiry(url)
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
@@ -322,7 +348,7 @@ def refetch_urls(url_digests: Sequence[str], now: datetime) -> int:
     chosen = [digest for digest, host in rows.values_list("pk", "host") if not hosts.is_host_blocked(host, blocked)]
     # Content taken down since the first query stays so.
     left = Resource.objects.filter(url_digest__in=chosen).exclude(failure=takedown.TAKEN_DOWN_FAILURE)
-    database.update_in_order(left, state=UrlState.WANTED, rounds=0, **_wish_again(now))
+    database.update_in_order(left, rounds=0, **_wish_again(now))
     lookup.forget_statuses(chosen)
     feed_soon()
     return len(chosen)

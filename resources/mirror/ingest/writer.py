@@ -33,7 +33,7 @@ from ..lookup import UrlStatus
 from ..models import Blob, DedupeStep, MirroredHost, Resource, UrlState, Validator
 from ..storage import takedown
 from ..storage.blobs import is_storage_remote
-from . import due_times, url_outcome
+from . import due_times, url_outcome, wanted_urls
 from .url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome, VouchedContent
 
 
@@ -212,10 +212,11 @@ def _is_still_wanted(one: UrlOutcome) -> bool:
 
 
 def _outcome_status(one: UrlOutcome) -> UrlStatus:
+    expires_at = wanted_urls.find_expiry(one.source.url)
     if isinstance(one, FoundContent):
-        return UrlStatus(UrlState.STORED, one.blob_digest, due_at=one.due_at)
+        return UrlStatus(UrlState.STORED, one.blob_digest, due_at=one.due_at, expires_at=expires_at)
     detail = one.detail[: lookup.MAX_DETAIL_CHARACTERS]
-    return UrlStatus(one.state, one.blob_digest, one.failure, detail, one.status, one.due_at)
+    return UrlStatus(one.state, one.blob_digest, one.failure, detail, one.status, one.due_at, expires_at)
 
 
 MAX_BATCH_OUTCOMES = 200

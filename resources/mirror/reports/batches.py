@@ -71,8 +71,11 @@ def has_due_failures(batch: Batch, now: datetime) -> bool:
     """Tells whether a URL failed in this finished batch, and a report has it tried again."""
     failed = Resource.objects.filter(url_digest=OuterRef("url_digest"), state=UrlState.FAILED)
     due = failed.filter(wanted_urls.past_due(now))
-    items = BatchItem.objects.filter(Exists(due), batch=batch, step=DedupeStep.FAILED)
-    return batch.finished_at is not None and items.exists()
+    items = BatchItem.objects.filter(batch=batch, step=DedupeStep.FAILED)
+    if batch.finished_at is None or not items.exists():
+        return False
+    others = (want_item(batch, item, now) for item in items)
+    return items.filter(Exists(due)).exists() or bool(wanted_urls.find_other_requests(others, now))
 
 
 def create_batch(sent: SentList, decisions: Sequence[UrlDecision], now: datetime) -> Batch | None:

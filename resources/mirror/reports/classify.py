@@ -18,9 +18,6 @@ ReportStatus = Literal["known", "accepted", "failed", "refused"]
 JOINED_DETAIL = "In progress already."
 """The detail of an item whose URL another list, or the same list, asked for first."""
 
-EXPIRED_FAILURE = "expired"
-"""The failure of URLs whose signature has expired."""
-
 NO_TEXT_DETAIL = "The URL is not text."
 BLOCKED_DETAIL = "The host is blocked by an admin."
 
@@ -141,13 +138,10 @@ def _decide_url(one: NamedUrl, digest: str, seen: UrlKnowledge | None, now: date
 
 
 def _status_fields(seen: UrlKnowledge | None, now: datetime) -> tuple[ReportStatus, str, str, str]:
-    """Returns status, step, digest and detail.
-
-    A failed URL is accepted after its pause; at once if its signature had expired: the new one may be valid.
-    """
+    """Returns status, step, digest and detail. A failed URL is accepted after its pause."""
     if seen is not None and has_file(seen):
         return "known", "known", seen.blob_digest, ""
-    if seen is None or seen.state != "failed" or seen.failure == EXPIRED_FAILURE or _may_be_tried(seen, now):
+    if seen is None or seen.state != "failed" or _may_be_tried(seen, now):
         return "accepted", "", "", ""
     return "failed", "failed", "", seen.detail or "It could not be fetched."
 

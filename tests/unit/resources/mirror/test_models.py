@@ -24,8 +24,8 @@ pytestmark = [
 @pytest.mark.parametrize(
     "ask",
     [
-        pytest.param(lambda: feeder.due_urls(UrlLane.FAST, NOW, 200), id="due"),
-        pytest.param(lambda: feeder.expired_urls(NOW, 500), id="expired"),
+        pytest.param(lambda: feeder.due_urls(UrlLane.FAST, NOW, 200, [], [0]), id="due"),
+        pytest.param(lambda: feeder.expired_urls(NOW, 500, {UrlLane.FAST: [0]}), id="expired"),
         pytest.param(lambda: sweeper._find_lost("ab", set(), NOW), id="lost"),
         pytest.param(lambda: sweeper._find_dangling("ab", NOW), id="dangling"),
         pytest.param(lambda: hosts.finish_distrusting(NOW, 1), id="distrusted"),

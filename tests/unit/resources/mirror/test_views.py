@@ -259,11 +259,30 @@ def test_what_failed_with_an_old_signature_is_tried_with_a_new_one(
     assert row.state == "wanted"
 
 
+def test_what_is_refused_costs_no_writes_and_keeps_its_referer(client: Reader, give: Give) -> None:
+    now, referer = datetime.now(UTC), "https://page.example/"
+    failed = {"state": UrlState.FAILED, "failure": "permanent", "status": 403, "due_at": now + timedelta(days=1)}
+    row = give(Blob(digest=""), referer=referer, rounds=1, **{**failed, "fetched_at": now - timedelta(minutes=40)})
+    with CaptureQueriesContext(connection) as asked:
+        codes = [client.get(links.sign_url(URL)).status_code for _ in range(2)] + [
+            client.get(signed_address(1)).status_code
+        ]
+    assert codes == [502] * 3
+    assert not [query for query in asked if not query["sql"].startswith("SELECT")]
+    Resource.objects.update(fetched_at=now - timedelta(hours=2))
+    assert client.get(links.sign_url(URL)).status_code == 502  # the same request
+    assert client.get(signed_address(1)).status_code == 302
+    row.refresh_from_db()
+    assert (row.state, row.referer) == ("wanted", referer)
+
+
 def test_what_waits_with_an_old_signature_is_fetched_with_the_newer_one(give: Give) -> None:
     over, fresh = (f"{URL}?Key-Pair-Id=k&Signature=s&Expires={moment}" for moment in (1700000000, 4000000000))
     row = give(Blob(digest=""), over, state=UrlState.WANTED)
     for asked in (over, URL, fresh):
         assert FetchTarget.read((asked, row.pk)).source.url == asked
+    Resource.objects.update(url=fresh)
+    assert [FetchTarget.read((asked, row.pk)).source.url for asked in (over, URL)] == [fresh, fresh]
 
 
 def test_a_file_whose_signature_is_over_costs_no_writes(client: Reader, keep: Keep, give: Give, settings: Any) -> None:

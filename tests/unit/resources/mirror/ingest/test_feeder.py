@@ -137,12 +137,33 @@ def test_what_two_tokens_wait_for_comes_in_the_earlier_turn() -> None:
     assert moved.values_list("url", "asked_by").get() == (long[-1], 3)
 
 
+def test_tokens_with_nothing_due_take_no_turns(mirroring: RedisServers, settings: Settings) -> None:
+    for token in range(1, 20):
+        [digest] = report(f"https://idle{token}.example/", asked_by=token)
+        Resource.objects.filter(pk=digest).update(due_at=datetime.now(UTC) + HOUR)
+    report(*urls(50), asked_by=20)
+    lanes(settings, 40)
+    assert feed() == 40
+
+
+def test_no_token_with_expired_signatures_holds_up_others(
+    mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeder, "MAX_EXPIRED_ROWS", 10)
+    report(*(f"https://a.example/{place}?Signature=s&Expires=1700000000" for place in range(30)), asked_by=1)
+    report("https://b.example/?Signature=s&Expires=1700000000", asked_by=2)
+    feed()
+    assert Resource.objects.filter(state="failed", asked_by=1).count() == 5
+    assert Resource.objects.filter(state="failed", asked_by=2).count() == 1
+
+
 def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
     now = int(datetime.now(UTC).timestamp())
     over, fresh = (f"https://example.org/d?Key-Pair-Id=k&Signature=s&Expires={now + seconds}" for seconds in (-1, 900))
     report(over)
     feed()
-    report(fresh)
+    later = wanted_urls.WantedUrl(digest_of(fresh), fresh, "example.org", None, datetime.now(UTC))
+    assert wanted_urls.want_refused_urls([later], later.wanted_at) == {later.url_digest}
     [row] = Resource.objects.all()
     assert (row.state, row.url) == ("wanted", fresh)
 

@@ -20,9 +20,6 @@ WANTED, STORED, FAILED = UrlState.WANTED, UrlState.STORED, UrlState.FAILED
         pytest.param(UrlStatus(STORED, "f00"), ("known", "known", "f00", "", False), id="stored"),
         pytest.param(UrlStatus(WANTED), ("accepted", "", "", JOINED_DETAIL, True), id="asked for by another list"),
         pytest.param(UrlStatus(WANTED, "f00"), ("known", "known", "f00", "", False), id="fetched again"),
-        pytest.param(
-            UrlStatus(FAILED, "", "expired", "late"), ("accepted", "", "", "", True), id="a signature ran out"
-        ),
         pytest.param(UrlStatus(FAILED, "", "permanent", "404"), ("failed", "failed", "", "404", False), id="failed"),
         pytest.param(
             UrlStatus(FAILED, "", "permanent", "404", due_at=NOW + HOUR),

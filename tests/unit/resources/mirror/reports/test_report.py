@@ -19,6 +19,8 @@ from resources.mirror.reports import report as reports_report
 from resources.mirror.reports.batches import SentList
 from resources.mirror.reports.classify import JOINED_DETAIL
 from resources.mirror.reports.report import ReportError, UnmadeReportError
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
 from tests.conftest import RedisServers
 from tests.support.mirror_rows import (
     HOUR,
@@ -201,14 +203,61 @@ def refuse(at: datetime) -> Resource:
     return row
 
 
-def test_a_forged_signature_gives_way_to_the_next_one_when_it_is_refused() -> None:
-    honest, forged, later = signed(600), signed(10**8), signed(900)
-    for address in (honest, forged):
-        report_at(NOW, address)
-    assert refuse(NOW).url == forged
-    assert report_at(NOW, later) == "accepted"
+@pytest.fixture
+def attacker() -> ApiToken:
+    return auth.issue_token(ApiToken(name="attacker", may_mirror=True)).row
+
+
+def test_another_tokens_signature_replaces_none_that_holds_and_what_it_refuses_is_tried_by_others(
+    attacker: ApiToken,
+) -> None:
+    report_at(NOW, signed(3 * 3600))
+    report_at(NOW, signed(10**8), token=attacker)
+    assert Resource.objects.get().url == signed(3 * 3600)
+    refuse(NOW)
+    tries = [report_at(NOW + HOUR * part, url("a")[:-4], token=attacker) for part in (0.9, 1.1)]
+    assert tries == ["failed", "accepted"]
     row = Resource.objects.get()
-    assert (row.state, row.url, row.attempts) == ("wanted", later, 0)
+    assert (row.state, row.url, row.asked_by, row.attempts) == ("wanted", url("a")[:-4], attacker.pk, 0)
+
+
+def test_forged_signatures_keep_a_url_from_others_for_less_than_the_pause_of_their_token(attacker: ApiToken) -> None:
+    report_at(NOW, signed(10**8), token=attacker)
+    refuse(NOW)
+    accepted, minutes = list[int](), 0
+    while minutes < 24 * 60:
+        minutes += 10
+        now = NOW + timedelta(minutes=minutes)
+        if report_at(now, signed(10**8 + minutes), token=attacker) == "accepted":
+            refuse(now)
+        if report_at(now, url("a")[:-4]) == "accepted":
+            accepted.append(minutes)
+            break
+    assert accepted == [30]
+
+
+def test_signatures_that_are_refused_one_after_the_other_are_tried_ever_more_rarely() -> None:
+    report_at(NOW, signed(10**8))
+    refuse(NOW)
+    tries = []
+    for minutes in range(10, 24 * 60, 10):
+        now = NOW + timedelta(minutes=minutes)
+        if report_at(now, signed(10**8 + minutes)) == "accepted":
+            refuse(now)
+            tries.append(minutes / 60)
+    assert tries == [1, 3, 7, 15]
+
+
+def test_the_same_list_is_a_new_one_once_another_request_may_have_its_url(attacker: ApiToken) -> None:
+    address = url("a")[:-4]
+    report_at(NOW, signed(10**8), token=attacker)
+    mine = SentList([address], "tests")
+    first = reports_report.report_urls(mine, NOW)
+    refuse(NOW)
+    batches.settle_batch(first.batch.pk, NOW)
+    found = [reports_report.report_urls(mine, NOW + HOUR * part) for part in (0.9, 1.1)]
+    assert [one.decisions[0].status for one in found] == ["failed", "accepted"]
+    assert [one.batch.pk == first.batch.pk for one in found] == [True, False]
 
 
 def test_another_referer_than_the_refused_one_is_tried_after_an_hour() -> None:
