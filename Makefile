@@ -1,4 +1,5 @@
 # make run     the whole site on http://127.0.0.1:8000, Ctrl-C ends it
+# make release brings database and static files up to date, once for several machines
 # make test    all tests; DB=postgres: those that use the database, on a private PostgreSQL
 # make check   style, types, import contracts, migrations, settings
 # make audit   looks for known weaknesses in the installed packages; asks the network
@@ -25,7 +26,7 @@ run_tests := $(ALONE) $(postgres) $(python) -m pytest
 # A test that fails beside others is run once more by itself: a busy machine is no fault of the site.
 AGAIN := --last-failed --last-failed-no-failures none
 
-.PHONY: setup run test check audit bench chaos clean
+.PHONY: setup run release test check audit bench chaos clean
 .DEFAULT_GOAL := run
 
 setup:
@@ -34,6 +35,10 @@ setup:
 run:
 	@./setup.sh
 	@$(python) -m project.run
+
+release:
+	@./setup.sh
+	@$(python) -m project.release
 
 test:
 	@echo "This takes about $(if $(filter postgres,$(DB)),5,10) minutes on two cores."

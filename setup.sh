@@ -17,10 +17,16 @@ need() { # need PACKAGE COMMAND...: the package is missing when none of the comm
     packages+=("$package")
 }
 
-need nginx nginx
-need redis-server redis-server
+# A machine needs what its roles start. Without ROLES it has all of them.
+has_role() { [[ -z "${ROLES:-}" || ",${ROLES// /}," == *",$1,"* ]]; }
+if has_role front; then need nginx nginx; fi
+if { has_role state && [ -z "${REDIS_URL:-}" ]; } || { has_role cache && [ -z "${CACHE_URL:-}" ]; }; then
+    need redis-server redis-server
+fi
 if [ "${1:-}" = --dev ]; then
     requirements=requirements-dev.txt
+    need nginx nginx
+    need redis-server redis-server
     need chromium chromium chromium-browser google-chrome
     need curl curl
     need wget wget

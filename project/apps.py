@@ -3,6 +3,9 @@
 import gc
 
 from django.apps import AppConfig
+from django.core.checks import register
+
+from . import checks
 
 gc.disable()
 
@@ -11,5 +14,6 @@ class ProjectConfig(AppConfig):
     name = "project"
 
     def ready(self) -> None:
+        register(checks.check_roles)
         gc.freeze()  # what is loaded stays
         gc.enable()

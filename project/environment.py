@@ -5,6 +5,7 @@ Settings import this module before Django is set up: it must import no app and n
 
 import ipaddress
 import json
+import os
 import re
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
 # Settings that are no attribute of Django's settings by the same name.
-_OTHER_SETTINGS = {"DATABASE_URL", "STORAGE_URL", "RUNTIME_DIR", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"}
+_OTHER_SETTINGS = {"DATABASE_URL", "STORAGE_URL", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"}
 # Keys stay out of files if the operator keeps them out; a directory may be moved; another server on this data waits by
 # itself.
 _NEVER_REMEMBERED = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATA_DIR", "RETRY_INSTANCE", "RETRY_FRONT"})
@@ -51,6 +52,17 @@ class Environment:
         if given and not (_WHOLE.fullmatch(given) and int(given) >= least):
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be a whole number of at least {least}.")
         return int(given) if given else default
+
+    def processes(self, name: str, default: int) -> int:
+        """A number of processes; `auto` is one for each core."""
+        return os.cpu_count() or 1 if self.text(name, "") == "auto" else self.whole(name, default)
+
+    def some(self, name: str, choices: Sequence[str]) -> list[str]:
+        """Some of the choices, in their order; by default all."""
+        given = self.words(name, choices)
+        if unknown := [word for word in given if word not in choices]:
+            raise ImproperlyConfigured(f"{name} has {unknown[0]!r}; it must have some of {', '.join(choices)}.")
+        return [word for word in choices if word in given]
 
     def number(self, name: str, default: float) -> float:
         given = self.text(name, "")

@@ -27,6 +27,7 @@ class DataDirectory:
         self.lock = root / "run.lock"
         self.environment = root / "environment.json"
         self.demo_loaded = root / "demo_loaded"
+        self.release_lock = root / "release.lock"
 
 
 class RuntimeDirectory:

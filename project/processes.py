@@ -16,19 +16,30 @@ PAINT_PREFIX, REFRESH_PREFIX = ("nice", "-n", "5"), ("nice", "-n", "10")
 WORKER_ENVIRONMENT: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKIP_CHECKS": "1"}
 
 
+ROLES = ("state", "cache", "front", "main", "retry", "paint", "fetch", "work", "beat")
+"""What a machine can do for the site. The servers `state` and `cache` are started where the site has none elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
+    """The processes of a machine: by its roles, and so many of each."""
+
     python: str
     redis_server: str
     nginx: str
     data: DataDirectory
     runtime: RuntimeDirectory
+    roles: tuple[str, ...] = ROLES
     small: bool = False
     own_state: bool = True
     own_cache: bool = True
     state_max_bytes: int = 1024 * 1024 * 1024
     cache_max_bytes: int = 256 * 1024 * 1024
     paint_workers: int = 2
+    refresh_workers: int = 1
+    warm_workers: int = 1
+    work_workers: int = 1
+    fetchers: int = 1
     retry_timeout_seconds: float = 25
     launcher: tuple[str, ...] = ()
     worker_launcher: tuple[str, ...] = ()
@@ -44,6 +55,7 @@ class SupervisedProcess:
     """
 
     name: str
+    role: str
     command: tuple[str, ...]
     priority: int
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -52,13 +64,9 @@ class SupervisedProcess:
 
 
 def list_processes(plan: ProcessPlan) -> list[SupervisedProcess]:
-    return [
-        *_redis_servers(plan),
-        *_instances(plan),
-        *(_small_workers(plan) if plan.small else _workers(plan)),
-        _fetcher(plan),
-        _nginx(plan),
-    ]
+    workers = _small_workers if plan.small else _workers
+    makers = (_redis_servers, _instances, workers, _fetchers, _fronts)
+    return [process for make in makers for process in make(plan) if process.role in plan.roles]
 
 
 def _redis_servers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
@@ -74,7 +82,7 @@ def _redis_servers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 def _redis_server(plan: ProcessPlan, name: str, directory: Path, *options: str) -> SupervisedProcess:
     socket = ("--port", "0", "--unixsocket", str(plan.runtime.socket(name)), "--unixsocketperm", "700")
     command = (*plan.launcher, plan.redis_server, *socket, "--dir", str(directory), "--save", "", *options)
-    return SupervisedProcess(name, command, priority=10, group="stores")
+    return SupervisedProcess(name, name, command, priority=10, group="stores")
 
 
 def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
@@ -86,21 +94,28 @@ def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     ):
         command = (*gunicorn, "--bind", f"unix:{plan.runtime.socket(name)}", application)
         environment = {"TARRY_INSTANCE": name}
-        yield SupervisedProcess(name, command, priority, environment, stop_wait_seconds=stop_wait_seconds)
+        yield SupervisedProcess(name, name, command, priority, environment, stop_wait_seconds=stop_wait_seconds)
 
 
 def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     yield _worker(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, scheduled=PAINT_PREFIX)
-    yield _worker(plan, "paint-refresh", "paint.refresh", 1, scheduled=REFRESH_PREFIX)
-    yield _worker(plan, "paint-warm", "paint.warm", 1, scheduled=plan.idle)
-    yield _worker(plan, "work", "work", 1)
-    beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
-    yield SupervisedProcess("beat", beat, priority=60, environment=WORKER_ENVIRONMENT)
+    yield _worker(plan, "paint-refresh", "paint.refresh", plan.refresh_workers, scheduled=REFRESH_PREFIX)
+    yield _worker(plan, "paint-warm", "paint.warm", plan.warm_workers, scheduled=plan.idle)
+    yield _worker(plan, "work", "work", plan.work_workers)
+    yield _beat(plan)
+
+
+def _beat(plan: ProcessPlan) -> SupervisedProcess:
+    command = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
+    return SupervisedProcess("beat", "beat", command, priority=60, environment=WORKER_ENVIRONMENT)
 
 
 def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     yield _worker(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, scheduled=PAINT_PREFIX)
-    yield _worker(plan, "work", "work", 2, "--pool", "threads", "--beat")
+    has_beat = {"work", "beat"} <= set(plan.roles)
+    yield _worker(plan, "work", "work", 2, "--pool", "threads", *(["--beat"] if has_beat else []))
+    if not has_beat:
+        yield _beat(plan)
 
 
 def _worker(
@@ -114,20 +129,23 @@ def _worker(
         *("--without-gossip", "--without-mingle", *options),
     )
     # Celery finishes its tasks on TERM; a slower task is killed with its pool, and its work swept later.
-    return SupervisedProcess(name, command, priority=50, environment=WORKER_ENVIRONMENT)
+    role = name.partition("-")[0]
+    return SupervisedProcess(name, role, command, priority=50, environment=WORKER_ENVIRONMENT)
 
 
-def _fetcher(plan: ProcessPlan) -> SupervisedProcess:
-    fetch = (*plan.launcher, plan.python, "manage.py", "fetch", "--skip-checks")
-    return SupervisedProcess("fetch", fetch, priority=50, environment=WORKER_ENVIRONMENT, stop_wait_seconds=15)
+def _fetchers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
+    command = (*plan.launcher, plan.python, "manage.py", "fetch", "--skip-checks")
+    for number in range(1, plan.fetchers + 1):
+        name = "fetch" if number == 1 else f"fetch-{number}"
+        yield SupervisedProcess(name, "fetch", command, 50, WORKER_ENVIRONMENT, stop_wait_seconds=15)
 
 
-def _nginx(plan: ProcessPlan) -> SupervisedProcess:
+def _fronts(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     directory = plan.runtime.nginx
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
     clearing = ("-m", "project.nginx_start", str(plan.runtime.nginx_pid), str(plan.runtime.socket("front")))
     command = (*plan.launcher, plan.python, *clearing, *plan.listening, "--", *nginx)
-    return SupervisedProcess("nginx", command, priority=20, group="front")
+    yield SupervisedProcess("nginx", "front", command, priority=20, group="front")
 
 
 LOG_MAX_BYTES = 10_000_000

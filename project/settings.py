@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from . import schedule
+from . import processes, schedule
 from .environment import Environment, broker_url, explain_polling_only, load_remembered, may_be_reached, storage_from
 from .logs import LOG_LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
@@ -20,7 +20,8 @@ _elsewhere = env.switch("DEBUG", False)  # a development server beside the site 
 for _name, _value in load_remembered(_data.environment).items():
     if not (_elsewhere and _name == "PUBLIC_URL"):
         os.environ.setdefault(_name, _value)
-_runtime = RuntimeDirectory(Path(env.text("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
+RUNTIME_DIR = Path(env.text("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root)))
+_runtime = RuntimeDirectory(RUNTIME_DIR)
 
 # The smallest set of processes: other defaults below follow it
 SMALL = env.switch("SMALL", False)
@@ -140,10 +141,16 @@ NGINX_PID_FILE = _runtime.nginx_pid
 PORT = env.whole("PORT", 8000)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 DEMO = env.switch("DEMO", True)
-MAIN_WORKERS = env.whole("MAIN_WORKERS", 1 if SMALL else 2)
+ROLES = env.some("ROLES", processes.ROLES)
+RELEASE = env.switch("RELEASE", True)
+MAIN_WORKERS = env.processes("MAIN_WORKERS", 1 if SMALL else 2)
 MAIN_THREADS = env.whole("MAIN_THREADS", 4 if SMALL else 8)
-RETRY_WORKERS = env.whole("RETRY_WORKERS", 1)
-PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
+RETRY_WORKERS = env.processes("RETRY_WORKERS", 1)
+PAINT_WORKERS = env.processes("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
+REFRESH_WORKERS = env.processes("REFRESH_WORKERS", 1)
+WARM_WORKERS = env.processes("WARM_WORKERS", 1)
+WORK_WORKERS = env.processes("WORK_WORKERS", 1)
+FETCHERS = env.processes("FETCHERS", 1)
 FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
 FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 2000 if SMALL else 10_000)
@@ -154,8 +161,8 @@ _painted = {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "interactive": Tru
 RETRY_LANES = {  # the fastest first
     "paint.now": {**_painted},
     "paint.pages": {**_painted, "up": "paint.now"},
-    "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
-    "paint.warm": {"limit": _warm, "workers": 1, "up": "paint.refresh"},
+    "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": REFRESH_WORKERS, "skips": True, "up": "paint.now"},
+    "paint.warm": {"limit": _warm, "workers": WARM_WORKERS, "up": "paint.refresh"},
     # Fetched work mostly waits for one server, and its politeness makes it as slow as with few workers.
     "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "interactive": True, "skips": True},
     "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "interactive": True, "skips": True},
@@ -375,11 +382,11 @@ _cache = {
 }
 CACHES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django_redis.cache.RedisCache", **_cache},
-    "sessions": {"BACKEND": "project.sessions.SessionCache", **_cache},
+    "sessions": {"BACKEND": "project.backends.SessionCache", **_cache},
 }
 SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
 SESSION_CACHE_ALIAS = "sessions"
-_static = "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "project.static_files.HashedStaticFiles"
+_static = "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "project.backends.HashedStaticFiles"
 STORAGES = {
     "default": storage_from(env.text("STORAGE_URL", f"file://{_data.blobs}")),
     "staticfiles": {"BACKEND": _static},

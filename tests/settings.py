@@ -6,14 +6,14 @@ import shutil
 import tempfile
 
 # Short, since it holds unix sockets; one per process, so that parallel runs do not meet.
-RUNTIME_DIR = tempfile.mkdtemp(prefix="tarry-test-", dir="/tmp")
-atexit.register(shutil.rmtree, RUNTIME_DIR, ignore_errors=True)
+SCRATCH = tempfile.mkdtemp(prefix="tarry-test-", dir="/tmp")
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 
 os.environ.update(
-    DATA_DIR=f"{RUNTIME_DIR}/data",
-    RUNTIME_DIR=RUNTIME_DIR,
-    REDIS_URL=f"unix://{RUNTIME_DIR}/state.sock",
-    CACHE_URL=f"unix://{RUNTIME_DIR}/cache.sock",
+    DATA_DIR=f"{SCRATCH}/data",
+    RUNTIME_DIR=SCRATCH,
+    REDIS_URL=f"unix://{SCRATCH}/state.sock",
+    CACHE_URL=f"unix://{SCRATCH}/cache.sock",
     SECRET_KEY="for-tests-only",
     PUBLIC_URL="http://testserver",
     DEBUG="0",
@@ -30,7 +30,7 @@ from project.settings import DATABASES, SILENCED_SYSTEM_CHECKS, STORAGES  # noqa
 DATABASES["default"]["CONN_MAX_AGE"] = 0  # a test's threads leave no connection behind
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # As the site has it. In memory, threads that write at once would not wait for each other but fail.
-    DATABASES["default"]["TEST"] = {"NAME": f"{RUNTIME_DIR}/test.sqlite3"}
+    DATABASES["default"]["TEST"] = {"NAME": f"{SCRATCH}/test.sqlite3"}
 
 RETRY_REDIS_TIMEOUT = 5  # more than that: a busy machine is no outage
 SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "retry.E015"]

@@ -20,8 +20,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+from django.core.checks import CheckMessage, Error
 from django.utils.module_loading import import_string
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
@@ -197,6 +199,25 @@ def note_wanted(noted: Mapping[str, Collection[str]], now: datetime) -> None:
 def load_noters(noted: tuple[tuple[str, str], ...]) -> dict[str, Noter]:
     """Loads the functions by kind. Raises ImportError."""
     return {kind: import_string(path) for kind, path in noted}
+
+
+ADDRESS_BEGINNING = re.compile(r"/(?:[A-Za-z0-9._~-]+/)*[A-Za-z0-9._~-]*")
+
+
+def check_traffic(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """Checks TRAFFIC (beginnings of addresses, and their naming functions), TRAFFIC_NOTED, TRAFFIC_LOG_MAX_BYTES."""
+    found: list[CheckMessage] = []
+    if bad := [beginning for beginning in settings.TRAFFIC if not ADDRESS_BEGINNING.fullmatch(beginning)]:
+        found.append(Error(f"TRAFFIC must have beginnings of addresses, as /tiles/: {bad}.", id="resources.E001"))
+    try:
+        load_namers(tuple(settings.TRAFFIC.items()))
+        load_noters(tuple(settings.TRAFFIC_NOTED.items()))
+    except ImportError as error:
+        text = f"TRAFFIC or TRAFFIC_NOTED names a function that is not there: {error}."
+        found.append(Error(text, id="resources.E002"))
+    if settings.TRAFFIC_LOG_MAX_BYTES < 1_000_000:
+        found.append(Error("TRAFFIC_LOG_MAX_BYTES must be at least 1,000,000.", id="resources.E003"))
+    return found
 
 
 SLICE_BYTES = 64 * 1024

@@ -1,5 +1,6 @@
 """Management commands in another terminal mean the site that runs."""
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +22,15 @@ env = Environment()
         *((text, lambda: env.number("NAME", 1.5), value) for text, value in [("25", 25.0), ("0.5", 0.5), ("", 1.5)]),
         *((text, lambda: env.switch("NAME", True), True) for text in ("1", "True", "")),
         *((text, lambda: env.switch("NAME", True), False) for text in ("off", "0")),
+        *((text, lambda: env.processes("NAME", 3), value) for text, value in [("auto", os.cpu_count()), ("", 3)]),
+        *(
+            (text, lambda: env.some("NAME", ("a", "b", "c")), value)
+            for text, value in [("c,a", ["a", "c"]), ("b", ["b"])]
+        ),
     ],
 )
 def test_a_number_or_a_switch_is_read(
-    monkeypatch: pytest.MonkeyPatch, text: str, read: Callable[[], float], value: float
+    monkeypatch: pytest.MonkeyPatch, text: str, read: Callable[[], object], value: object
 ) -> None:
     monkeypatch.setenv("NAME", text)
     assert read() == value
@@ -41,6 +47,8 @@ def test_a_number_or_a_switch_is_read(
             (lambda: env.number("NAME", 1.5), text, "NAME is .* must be a number")
             for text in ("2m", "1e1", "1.500,5", "nan", "inf", "-1", "½", "1.")
         ),
+        (lambda: env.processes("NAME", 1), "many", "NAME is 'many'"),
+        (lambda: env.some("NAME", ("a", "b")), "a,silly", "NAME has 'silly'; it must have some of a, b"),
         (lambda: env.switch("NAME", False), "silly", "NAME is 'silly'; it must be 1 or 0"),
         (lambda: env.choice("NAME", "INFO", ("INFO", "ERROR")), "silly", "it must be one of INFO, ERROR"),
     ],

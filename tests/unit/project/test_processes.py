@@ -68,6 +68,24 @@ def test_a_small_site_has_fewer_processes_and_redis_servers_of_others_are_not_st
     assert not {"state", "cache"} & set(named(replace(PLAN, own_state=False, own_cache=False)))
 
 
+def test_a_machine_has_the_processes_of_its_roles_and_as_many_as_it_is_told() -> None:
+    assert set(named(replace(PLAN, roles=("front", "main", "retry")))) == {"nginx", "main", "retry"}
+    plan = replace(
+        PLAN, roles=("paint", "fetch", "work"), refresh_workers=2, warm_workers=3, work_workers=4, fetchers=3
+    )
+    found = named(plan)
+    numbers = {name: option(found[name], "--concurrency") for name in found if not name.startswith("fetch")}
+    assert numbers == {"paint-now": "2", "paint-refresh": "2", "paint-warm": "3", "work": "4"}
+    assert [name for name in found if name.startswith("fetch")] == ["fetch", "fetch-2", "fetch-3"]
+
+
+@pytest.mark.parametrize(("roles", "name"), [(("work",), "work"), (("beat",), "beat"), (("work", "beat"), "work")])
+def test_a_small_machine_has_a_beat_where_that_is_its_role(roles: tuple[str, ...], name: str) -> None:
+    found = named(replace(PLAN, small=True, roles=roles))
+    assert set(found) == {name}
+    assert bool({"beat", "--beat"} & set(found[name].command)) == ("beat" in roles)
+
+
 @pytest.mark.parametrize(
     ("name", "policy", "max_bytes"),
     [("state", "noeviction", PLAN.state_max_bytes), ("cache", "allkeys-lru", PLAN.cache_max_bytes)],

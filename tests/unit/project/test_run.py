@@ -5,7 +5,8 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,27 @@ from django.core.management import call_command
 from django.db import OperationalError
 from pytest_django import Settings
 
-from project import nginx_values, preflight, run
+from project import checks, nginx_values, preflight, release, run
 from project.environment import load_remembered, storage_from
 from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from project.preflight import StartError
+from project.processes import ROLES
 from resources.mirror.storage import blobs
 from tests.support.stack import free_port
+
+AT_HOME = {
+    "RUNTIME_DIR": Path("/run/tarry"),
+    "REDIS_URL": "unix:///run/tarry/state.sock",
+    "CACHE_URL": "unix:///run/tarry/cache.sock",
+    "DATABASES": {"default": {"ENGINE": "django.db.backends.sqlite3"}},
+    "STORAGES": {"default": storage_from("file:///srv/blobs")},
+}
+ELSEWHERE = {
+    "REDIS_URL": "redis://10.0.0.1:6379/0",
+    "CACHE_URL": "redis://10.0.0.1:6380/0",
+    "DATABASES": {"default": {"ENGINE": "django.db.backends.postgresql"}},
+    "STORAGES": {"default": storage_from("s3://key:secret@s3.example/bucket")},
+}
 
 
 @pytest.fixture
@@ -51,9 +68,9 @@ def commands(data: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(BASE_DIR)
     monkeypatch.setattr("django.setup", lambda: None)  # it is set up
     monkeypatch.setattr(os, "execv", Mock())
-    for name in ("_announce", "_make_admin"):
-        monkeypatch.setattr(run, name, Mock())
-    monkeypatch.setattr(run, "call_command", called)
+    monkeypatch.setattr(run, "_announce", Mock())
+    monkeypatch.setattr(release, "_make_admin", Mock())
+    monkeypatch.setattr(release, "call_command", called)
     monkeypatch.setattr(preflight, "raise_file_limit", lambda: 1024)
     monkeypatch.setattr(preflight, "hold_lock", lambda path: held.append(hold(path)))
     with patch.dict(os.environ, DATA_DIR=str(data), RUNTIME_DIR=str(runtime_directory(data).root)):
@@ -147,7 +164,7 @@ class Site:
         self.collect = Mock(side_effect=call_command)
 
     def start(self) -> None:
-        run.collect_static(self.note)
+        release.collect_static(self.note)
 
     def served(self) -> set[str]:
         return {path.read_text() for path in self.target.glob("page.*.css")}
@@ -159,9 +176,9 @@ def site(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
     settings.STATICFILES_DIRS = [str(made.source.parent)]
     settings.STATIC_ROOT = str(made.target)
-    backend = {"BACKEND": "project.static_files.HashedStaticFiles"}
+    backend = {"BACKEND": "project.backends.HashedStaticFiles"}
     settings.STORAGES = {**settings.STORAGES, "staticfiles": backend}
-    monkeypatch.setattr(run, "call_command", made.collect)
+    monkeypatch.setattr(release, "call_command", made.collect)
     return made
 
 
@@ -186,10 +203,51 @@ def test_a_start_that_was_killed_while_it_collected_is_made_up_for(site: Site, m
     began = site.source.stat()
     site.source.write_text("b {}")
     with monkeypatch.context() as killed:
-        killed.setattr(run, "call_command", lambda *_, **__: 1 / 0)
+        killed.setattr(release, "call_command", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             site.start()
     site.source.write_text("a {}")
     os.utime(site.source, ns=(began.st_atime_ns, began.st_mtime_ns))
     site.start()
     assert site.collect.call_count == 2
+
+
+@pytest.mark.parametrize(
+    ("roles", "changed", "found"),
+    [
+        (ROLES, {}, []),
+        (("paint", "work"), {}, ["project.E001", "project.E002", "project.E004", "project.W001"]),
+        (("front", "main"), ELSEWHERE, ["project.E003"]),
+        (("front", "main", "retry"), ELSEWHERE, []),
+    ],
+)
+def test_roles_that_lack_what_they_need_are_told(
+    monkeypatch: pytest.MonkeyPatch, roles: Sequence[str], changed: dict[str, Any], found: list[str]
+) -> None:
+    monkeypatch.setattr(checks, "settings", Mock(ROLES=list(roles), **{**AT_HOME, **changed}))
+    assert [message.id for message in checks.check_roles(None)] == found
+
+
+@pytest.mark.django_db
+def test_a_run_without_a_release_waits_for_one(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.mkdir()
+    lacking = [["resources.0021"], ["resources.0021"], []]
+    monkeypatch.setattr(release, "_lacking_migrations", lambda: lacking.pop(0))
+    monkeypatch.setattr(release, "collect_static", Mock())
+    monkeypatch.setattr(time, "sleep", Mock())
+    release.await_release(DataDirectory(data))
+    assert lacking == []
+    monkeypatch.setattr(release, "_lacking_migrations", lambda: ["resources.0021", "feeds.0015"])
+    monkeypatch.setattr(release, "RELEASE_WAIT_SECONDS", 0)
+    with pytest.raises(
+        StartError, match=r"lacks 2 migrations, the first of them resources.0021. Run python -m project"
+    ):
+        release.await_release(DataDirectory(data))
+
+
+@pytest.mark.django_db
+def test_a_released_database_lacks_no_migrations_and_has_one_administrator(capsys: pytest.CaptureFixture[str]) -> None:
+    assert release._lacking_migrations() == []
+    for _ in range(2):
+        release._make_admin()
+    assert capsys.readouterr().out.count("Administrator: admin, password: ") == 1

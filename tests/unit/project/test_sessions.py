@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.core.cache import caches
 from django.test import Client
 
-from project.sessions import SESSION_CACHED_SECONDS
+from project.backends import SESSION_CACHED_SECONDS
 from retry import stores
 from tests.conftest import RedisServers
 

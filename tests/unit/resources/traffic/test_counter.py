@@ -17,8 +17,7 @@ from pytest_django import Settings
 
 from resources.traffic import counter, log_files
 from resources.traffic.asked import Asked
-from resources.traffic.checks import check_traffic
-from resources.traffic.counter import FrontAnswer
+from resources.traffic.counter import FrontAnswer, check_traffic
 from retry import popularity, stores
 from retry.errors import StoreUnavailable
 from retry.scripts import Reply, ScriptCall

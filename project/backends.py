@@ -1,7 +1,8 @@
-"""The cache of the admin's sessions."""
+"""Django's backends that the settings name: the cache of the admin's sessions, and the storage of static files."""
 
 from typing import Any
 
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
 from django_redis.cache import RedisCache
 
 SESSION_CACHED_SECONDS = 60
@@ -15,3 +16,12 @@ class SessionCache(RedisCache):  # type: ignore[misc]  # untyped
 
     def set(self, key: str, value: Any, timeout: int, **options: Any) -> Any:
         return super().set(key, value, min(timeout, SESSION_CACHED_SECONDS), **options)
+
+
+class HashedStaticFiles(ManifestStaticFilesStorage):
+    """Names static files for browsers, and serves none. Hashes the names in JavaScript's imports, too.
+
+    Else a browser joins old modules with new ones.
+    """
+
+    support_js_module_import_aggregation = True

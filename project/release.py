@@ -1,0 +1,192 @@
+"""`python -m project.release`: brings the database and static files up to date, once for all machines of a site.
+
+Two releases at once are one after the other. A run on one machine begins with its own; with RELEASE=0 it waits for
+that of another.
+"""
+
+import importlib
+import io
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from hashlib import sha256
+from pathlib import Path
+
+import django
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.contrib.staticfiles.finders import get_finders
+from django.contrib.staticfiles.storage import ManifestFilesMixin
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from . import preflight
+from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from .preflight import StartError
+
+RELEASE_WAIT_SECONDS = 60.0
+"""How long a run with RELEASE=0 waits for a release."""
+ADVISORY_LOCK = 0x7461727279
+"""The number of PostgreSQL's lock for releases: "tarry"."""
+
+
+def main() -> None:
+    """Releases, and ends."""
+    with explain_errors("Tarry cannot be released"):
+        data, runtime = find_directories()
+        preflight.make_directories(data, runtime)
+        load_settings(data, runtime)
+        release_site(data, os.environ.get("SAMPLES", ""))
+        print("Database and static files are up to date.")
+
+
+@contextmanager
+def explain_errors(beginning: str) -> Iterator[None]:
+    """Ends the process with a sentence for the operator where it cannot go on."""
+    try:
+        yield
+    except StartError as error:
+        sys.exit(f"{beginning}: {error}")
+    except OSError as error:
+        sys.exit(f"{beginning}: {preflight.explain_os_error(error)}")
+
+
+def find_directories() -> tuple[DataDirectory, RuntimeDirectory]:
+    """Returns the directories that the environment names. Makes none."""
+    os.chdir(BASE_DIR)
+    os.umask(0o077)
+    data = DataDirectory(Path(os.environ.get("DATA_DIR") or BASE_DIR / "var").resolve())
+    named = os.environ.get("RUNTIME_DIR")
+    return data, RuntimeDirectory(Path(named).resolve()) if named else runtime_directory(data.root)
+
+
+def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
+    """Sets Django up, with a secret key. Raises StartError for wrong settings."""
+    if not os.environ.get("SECRET_KEY"):
+        preflight.make_secret_key(data.secret_key)
+    os.environ.update(site_environment(data, runtime))
+    try:
+        django.setup()
+        importlib.import_module("project.celery")  # what is handed over goes to its broker
+    except (ImproperlyConfigured, ValueError) as error:
+        raise StartError(f"a setting is wrong: {error}") from error
+
+
+def site_environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:
+    """The environment of all processes, unless the operator has set other values."""
+    given = os.environ
+    port = given.get("PORT") or "8000"
+    return {
+        "DATA_DIR": str(data.root),
+        "RUNTIME_DIR": str(runtime.root),
+        "PROMETHEUS_MULTIPROC_DIR": str(runtime.metrics),
+        "DJANGO_SETTINGS_MODULE": given.get("DJANGO_SETTINGS_MODULE") or "project.settings",
+        "PUBLIC_URL": given.get("PUBLIC_URL") or f"http://127.0.0.1:{port}",
+        "RETRY_FRONT": given.get("RETRY_FRONT") or f"unix:{runtime.socket('front')}",
+        "RETRY_INSTANCE": given.get("RETRY_INSTANCE") or f"unix:{runtime.socket('retry')}",
+    }
+
+
+def release_site(data: DataDirectory, samples: str) -> None:
+    """Checks the settings, then brings everything up to date, and loads the demo. Raises StartError."""
+    try:
+        call_command("check", stdout=io.StringIO())  # warnings still go to standard error
+        with _release_lock(data):
+            call_command("migrate", interactive=False, verbosity=0)
+            _make_admin()
+            collect_static(data.collected)
+            if settings.DEMO:
+                _load_demo(data, samples)
+    except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
+        raise StartError(str(error)) from error
+
+
+def await_release(data: DataDirectory) -> None:
+    """Waits until another process has released this version, and collects static files. Raises StartError."""
+    deadline = time.monotonic() + RELEASE_WAIT_SECONDS
+    try:
+        call_command("check", stdout=io.StringIO())
+        while lacking := _lacking_migrations():
+            if time.monotonic() > deadline:
+                text = f"the database lacks {len(lacking)} migrations, the first of them {lacking[0]}"
+                raise StartError(f"{text}. Run python -m project.release, or set RELEASE=1.")
+            time.sleep(1)
+        collect_static(data.collected)  # each machine serves its own
+    except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
+        raise StartError(str(error)) from error
+
+
+def _lacking_migrations() -> list[str]:
+    """Lists the migrations of this version that the database has not. It may have later ones."""
+    executor = MigrationExecutor(connection)
+    return [str(migration) for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+
+
+@contextmanager
+def _release_lock(data: DataDirectory) -> Iterator[None]:
+    """Holds the lock of releases: in PostgreSQL for all machines, else for processes on this data."""
+    if connection.vendor != "postgresql":
+        with data.release_lock.open("w") as file:
+            flock(file, LOCK_EX)
+            yield
+        return
+    holder = connection.copy()  # a migration may close the usual one
+    try:
+        with holder.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+        yield
+    finally:
+        holder.close()
+
+
+def collect_static(note: Path) -> None:
+    """Collects the sources into STATIC_ROOT, unless `note` has their digest.
+
+    If it is killed half-way it leaves no note, and the next start collects all files.
+    """
+    found = static_digest()
+    manifest = Path(settings.STATIC_ROOT) / ManifestFilesMixin.manifest_name
+    if manifest.is_file() and note.is_file() and note.read_text() == found:
+        return
+    note.unlink(missing_ok=True)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    note.write_text(found)
+
+
+def static_digest() -> str:
+    """A digest of the names, sizes and times of the files to collect, and of the way they are named."""
+    digest = sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            state = Path(storage.path(name)).stat()
+            digest.update(f"\0{storage.path(name)}\0{state.st_size}\0{state.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _make_admin() -> None:
+    """Makes a first administrator, and prints the password, this once."""
+    users = django.apps.apps.get_model(settings.AUTH_USER_MODEL).objects
+    if users.filter(is_superuser=True).exists():
+        return
+    password = secrets.token_urlsafe(12)
+    users.create(username="admin", password=make_password(password), is_staff=True, is_superuser=True)
+    print(f"Administrator: admin, password: {password} (shown only this once; sign in at /admin/)")
+
+
+def _load_demo(data: DataDirectory, samples: str) -> None:
+    """Loads the demo data that was never loaded here before. An admin may have deleted some of it."""
+    try:
+        call_command("demo", once=data.demo_loaded)
+        call_command("demo_feeds", once=data.demo_loaded, samples=samples)
+    except (CommandError, DatabaseError, OSError) as error:
+        print(f"The demo data could not be loaded: {error}")
+
+
+if __name__ == "__main__":
+    main()
