@@ -79,7 +79,8 @@ def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     for directory in (data.blobs, data.hot, data.logs, data.state, data.static, data.uploads):
         directory.mkdir(exist_ok=True)
     _make_private(runtime.root)
-    runtime.nginx.mkdir(mode=0o700, exist_ok=True)
+    for directory in (runtime.nginx, runtime.metrics):
+        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def require_plain(path: Path) -> None:
