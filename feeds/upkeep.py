@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db.models import F, Q
 
-from resources import humanize
+from resources import humanize, locks
 
 from .models import Entry, Feed
 
@@ -48,16 +48,21 @@ def prune_old_entries(now: datetime, seconds: float) -> int:
 
 
 MAX_MAILED_FEEDS = 100
+MAILING_SECONDS = 60
 
 
 def mail_failing_feeds(now: datetime) -> int:
     """Sends one mail about all feeds that were not mailed yet, and returns their number; 0 where mail is disabled.
 
-    Feeds count as mailed once the mail is on its way: a process that dies in between sends it again. Raises OSError,
-    the base of SMTP's errors, and DatabaseError.
+    One process at a time does. Feeds count as mailed once the mail is on its way: a process that dies in between sends
+    it again. Raises OSError, the base of SMTP's errors, StoreUnavailable and DatabaseError.
     """
     if not settings.MAIL_TO or not settings.FEEDS_MAIL_AFTER_HOURS:
         return 0
+    return locks.run_alone("feeds:mailing", MAILING_SECONDS, lambda: _mail_untold(now))
+
+
+def _mail_untold(now: datetime) -> int:
     long = timedelta(hours=settings.FEEDS_MAIL_AFTER_HOURS)
     untold = Q(mailed_at=None) | Q(mailed_at__lt=F("failing_since"))
     found = Feed.objects.filter(untold, paused=False, failing_since__lt=now - long).order_by("failing_since")

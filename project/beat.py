@@ -2,6 +2,10 @@
 
 Then it also removes nginx' hot answers: nginx would serve them until their hour comes again. While no worker takes
 the tasks, a few are enough.
+
+Each machine has a beat, for what it does for itself. One of them is active for the site, another one soon after that
+machine is gone. redbeat has such a lock too, but keeps the schedule in Redis, where settings do not change it. A task
+waits once at most, by the clock of `state`: with an expiry, a worker whose clock is ahead would drop it.
 """
 
 import logging
@@ -16,15 +20,21 @@ from celery import beat
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from resources import locks
 from retry import stores
+from retry.errors import StoreUnavailable
 
 from . import nginx_reload
 from .paths import DataDirectory
 from .preflight import StartError
-from .schedule import BEAT_QUEUE
+from .schedule import BEAT_QUEUE, waiting_key
 
 NOTABLE_SETBACK = timedelta(seconds=10)
 """The least setback that matters: after a smaller correction nginx' answers are hardly older."""
+ACTIVE_KEY, ACTIVE_SECONDS = "beat:active", 10
+
+LEAST_WAITING_SECONDS = 10
+"""A message that waits for less is not followed by another; nor one that waits for less than its interval."""
 
 MAX_WAITING_TASKS = 1000
 """While so many tasks wait, none is published: they take a megabyte of `state`, and workers drop expired ones."""
@@ -51,14 +61,31 @@ class Scheduler(beat.Scheduler):
         return float(super().tick(*args, **kwargs))
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
-        """Publishes the task of an entry, unless too many wait."""
-        if not _is_queue_full():
+        """Publishes the task of an entry, unless it waits already, too many wait, or another beat is the active one."""
+        is_own = entry.options["queue"] != BEAT_QUEUE
+        if (is_own or _is_active()) and not _is_queue_full(entry.options["queue"]) and _begins_to_wait(entry):
             super().apply_entry(entry, producer)
 
 
-def _is_queue_full() -> bool:
+def _is_active() -> bool:
     try:
-        waiting = stores.fast_client("state").llen(BEAT_QUEUE)
+        return locks.hold_role(ACTIVE_KEY, settings.INSTALLATION, ACTIVE_SECONDS)
+    except StoreUnavailable:  # nothing can be published, either
+        return False
+
+
+def _begins_to_wait(entry: Any) -> bool:
+    seconds = max(LEAST_WAITING_SECONDS, int(entry.schedule.run_every.total_seconds()))
+    key = waiting_key(entry.task, entry.options["queue"])
+    try:
+        return bool(stores.fast_client("state").set(key, 1, nx=True, ex=seconds))
+    except RedisError:
+        return True
+
+
+def _is_queue_full(queue: str) -> bool:
+    try:
+        waiting = stores.fast_client("state").llen(queue)
     except RedisError:  # publishing waits for the server
         return False
     return isinstance(waiting, int) and waiting >= MAX_WAITING_TASKS

@@ -7,6 +7,8 @@ import logging
 import logging.config
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import redis
@@ -15,6 +17,8 @@ from django.conf import settings
 
 from resources import sandbox
 from retry import stores
+
+from . import schedule
 
 WORKER_SIGN_IN_SECONDS = 10
 
@@ -67,6 +71,19 @@ def _end_embedded_beat_with_its_worker(**_: Any) -> None:
 @signals.heartbeat_sent.connect
 def _sign_in_worker(sender: Any, **_: Any) -> None:
     sign_in_queues(list(app.amqp.queues.consume_from))
+
+
+@signals.task_prerun.connect
+def _let_the_next_one_wait(task: Any, **_: Any) -> None:
+    """Has beat publish a scheduled task again: this message no longer waits."""
+    if queue := _scheduled_tasks().get(task.name):
+        with suppress(redis.RedisError):
+            stores.fast_client("state").delete(schedule.waiting_key(task.name, queue))
+
+
+@cache
+def _scheduled_tasks() -> dict[str, str]:
+    return {entry["task"]: entry["options"]["queue"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
 
 
 def sign_in_queues(queues: Sequence[str]) -> None:

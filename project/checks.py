@@ -17,7 +17,7 @@ def check_roles(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
     """Checks ROLES against the places of the stores, of the database and of files."""
     if tuple(settings.ROLES) == ROLES:
         return []
-    return [*_missing_stores(), *_divided_roles(), *_lone_database(), *_lone_files()]
+    return [*_missing_stores(), *_divided_roles(), *_unread_log(), *_lone_database(), *_lone_files()]
 
 
 def _missing_stores() -> Iterator[CheckMessage]:
@@ -33,6 +33,12 @@ def _divided_roles() -> Iterator[CheckMessage]:
     if missing and len(missing) < len(_ANSWERING):
         text = f"ROLES has some of {', '.join(_ANSWERING)}, and not {', '.join(missing)}."
         yield Error(text, hint="These three run on one machine, or on each of several.", id="project.E003")
+
+
+def _unread_log() -> Iterator[CheckMessage]:
+    if "front" in settings.ROLES and settings.OBSERVE and not {"work", "beat"} <= set(settings.ROLES):
+        text = "ROLES has front, and not both work and beat: no process counts the front's requests."
+        yield Error(text, hint="Add work and beat, or set OBSERVE=0.", id="project.E005")
 
 
 def _lone_database() -> Iterator[CheckMessage]:

@@ -7,6 +7,7 @@ import ipaddress
 import json
 import os
 import re
+import socket
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,15 @@ def storage_folder(storage: Mapping[str, Any]) -> Path | None:
     """The folder of a STORAGES entry; None if it is no file system."""
     location = storage.get("OPTIONS", {}).get("location") if storage["BACKEND"].endswith("FileSystemStorage") else None
     return Path(location) if location else None
+
+
+def read_machine(path: Path) -> tuple[str, str]:
+    """The machine's name and the id of its installation, from its file; the host's name and no id without one."""
+    try:
+        name, installation = path.read_text().split()
+    except (OSError, ValueError):
+        return socket.gethostname(), ""
+    return name, installation
 
 
 def load_remembered(path: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ class DataDirectory:
         self.state = root / "state"
         self.static = root / "static"
         self.collected = root / "static.sha256"
+        self.machine = root / "machine"
         self.secret_key = root / "secret_key"
         self.lock = root / "run.lock"
         self.environment = root / "environment.json"

@@ -6,6 +6,7 @@ Includes the limits of this machine: open files, and queues of connections.
 import errno
 import fcntl
 import os
+import re
 import resource
 import secrets
 import shutil
@@ -15,6 +16,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from .paths import DataDirectory, RuntimeDirectory
 
@@ -25,6 +27,7 @@ QUIET_TIMEOUT_SECONDS = 5
 WANTED_BACKLOG = 16384
 MAX_KEPT_OPEN = 1000
 
+_CONTAINER_ID = re.compile(r"[0-9a-f]{12}")
 _FORBIDDEN_CHARACTERS = frozenset("\"'$\\\n;{}")
 
 
@@ -162,6 +165,17 @@ def _is_answering(path: Path) -> bool:
         except OSError:
             return False
         return True
+
+
+def name_machine(path: Path) -> None:
+    """Writes the machine's name and a new id of its installation, unless there are some.
+
+    The name is the host's, but not the id of a container: the next container on this data has another.
+    """
+    if not path.exists():
+        host, installation = socket.gethostname(), uuid4().hex
+        name = f"machine-{installation[:8]}" if _CONTAINER_ID.fullmatch(host) else host
+        path.write_text(f"{name}\n{installation}\n")
 
 
 def make_secret_key(path: Path) -> None:

@@ -30,6 +30,7 @@ class ProcessPlan:
     data: DataDirectory
     runtime: RuntimeDirectory
     roles: tuple[str, ...] = ROLES
+    machine_queue: str = "work.here"
     small: bool = False
     own_state: bool = True
     own_cache: bool = True
@@ -101,7 +102,7 @@ def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     yield _worker(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, scheduled=PAINT_PREFIX)
     yield _worker(plan, "paint-refresh", "paint.refresh", plan.refresh_workers, scheduled=REFRESH_PREFIX)
     yield _worker(plan, "paint-warm", "paint.warm", plan.warm_workers, scheduled=plan.idle)
-    yield _worker(plan, "work", "work", plan.work_workers)
+    yield _worker(plan, "work", f"work,{plan.machine_queue}", plan.work_workers)
     yield _beat(plan)
 
 
@@ -113,7 +114,7 @@ def _beat(plan: ProcessPlan) -> SupervisedProcess:
 def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     yield _worker(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, scheduled=PAINT_PREFIX)
     has_beat = {"work", "beat"} <= set(plan.roles)
-    yield _worker(plan, "work", "work", 2, "--pool", "threads", *(["--beat"] if has_beat else []))
+    yield _worker(plan, "work", f"work,{plan.machine_queue}", 2, "--pool", "threads", *(["--beat"] if has_beat else []))
     if not has_beat:
         yield _beat(plan)
 

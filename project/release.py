@@ -70,6 +70,7 @@ def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Sets Django up, with a secret key. Raises StartError for wrong settings."""
     if not os.environ.get("SECRET_KEY"):
         preflight.make_secret_key(data.secret_key)
+    preflight.name_machine(data.machine)
     os.environ.update(site_environment(data, runtime))
     try:
         django.setup()

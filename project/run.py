@@ -107,6 +107,7 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
         data=data,
         runtime=runtime,
         roles=tuple(settings.ROLES),
+        machine_queue=settings.MACHINE_QUEUE,
         small=settings.SMALL,
         own_state=own_state,
         own_cache=own_cache,

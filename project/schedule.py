@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 BEAT_QUEUE = "work"
-MIN_EXPIRY_SECONDS = 10
 
 BeatEntry = tuple[str, str, float]
 """Name, task, interval in seconds."""
@@ -16,7 +15,6 @@ ALWAYS: tuple[BeatEntry, ...] = (
     ("lost batches", "resources.heal_batches", 20),
     ("url keys", "resources.rekey_urls", 10),
     ("url rules", "resources.learn_url_rules", 300),
-    ("sweep blobs", "resources.sweep_blobs", 60),
     ("fetch limits", "resources.apply_fetch_limits", 30),
     ("fetch timings", "resources.prune_fetch_timings", 60),
     ("fetch headers", "resources.reseal_fetch_headers", 120),
@@ -26,6 +24,8 @@ ALWAYS: tuple[BeatEntry, ...] = (
     ("failing feeds", "feeds.tell_of_failing", 300),
     ("prune", "resources.prune", 86_400),
 )
+OWN: tuple[BeatEntry, ...] = (("sweep blobs", "resources.sweep_blobs", 60),)
+"""What each machine does for itself: with its own files."""
 DEMO: BeatEntry = ("demo", "resources.vary_demo", 15)
 PRUNING: BeatEntry = ("prune blobs", "resources.prune_blobs", 300)
 TRAFFIC: BeatEntry = ("traffic", "resources.read_traffic", 2)
@@ -42,13 +42,23 @@ Other tasks are published first after their interval.
 """
 
 
-def beat_schedule(*entries: BeatEntry) -> dict[str, dict[str, Any]]:
-    """Celery's schedule of the entries. A message that waits for a whole interval is dropped: one is enough."""
+def waiting_key(task: str, queue: str) -> str:
+    """The key in `state` that tells that a message of this scheduled task waits in the queue."""
+    return f"beat:waiting:{queue}:{task}"
+
+
+def machine_queue(machine: str) -> str:
+    """The queue of the tasks that only this machine can do."""
+    return f"{BEAT_QUEUE}.{machine}"
+
+
+def beat_schedule(*entries: BeatEntry, queue: str = BEAT_QUEUE) -> dict[str, dict[str, Any]]:
+    """Celery's schedule of the entries, for that queue."""
     return {
         name: {
             "task": task,
             "schedule": float(seconds),
-            "options": {"queue": BEAT_QUEUE, "expires": max(MIN_EXPIRY_SECONDS, seconds)},
+            "options": {"queue": queue},
             **(_LONG_AGO if name in _AT_ONCE else {}),
         }
         for name, task, seconds in entries

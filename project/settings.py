@@ -1,13 +1,20 @@
 """All settings, from the environment. docs/settings.md lists them with defaults and units."""
 
 import os
-import socket
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from . import processes, schedule
-from .environment import Environment, broker_url, explain_polling_only, load_remembered, may_be_reached, storage_from
+from .environment import (
+    Environment,
+    broker_url,
+    explain_polling_only,
+    load_remembered,
+    may_be_reached,
+    read_machine,
+    storage_from,
+)
 from .logs import LOG_LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 
@@ -234,7 +241,8 @@ FETCH_DOMAIN_BACKLOG = env.whole("FETCH_DOMAIN_BACKLOG", 10_000)
 FETCH_TIMINGS_DAYS = env.whole("FETCH_TIMINGS_DAYS", 30)
 
 # Mirrored files
-MACHINE = env.text("MACHINE", "") or socket.gethostname()
+_machine, INSTALLATION = read_machine(_data.machine)
+MACHINE = env.text("MACHINE", "") or _machine
 MIRROR_HELD_DIRECTORY = _data.held
 MIRROR_ATTEMPTS = env.whole("MIRROR_ATTEMPTS", 3)
 MIRROR_RETRY_SECONDS = env.number("MIRROR_RETRY_SECONDS", 300)
@@ -368,7 +376,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         DATABASES["default"].update(CONN_MAX_AGE=60)
 else:
     DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
-    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
+    # A machine that is cut off by dropped packets gets no answer for a quarter of an hour without these.
+    _patience = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+    DATABASES["default"]["OPTIONS"] = {"connect_timeout": 2, **_patience, **DATABASES["default"].get("OPTIONS", {})}
 _cache = {
     "LOCATION": CACHE_URL,
     "KEY_PREFIX": "django",
@@ -412,13 +422,15 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "project.beat:Scheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-CELERY_BEAT_SCHEDULE = schedule.beat_schedule(
+MACHINE_QUEUE = schedule.machine_queue(MACHINE)
+_own = [*schedule.OWN, *((schedule.TRAFFIC,) if OBSERVE else ())]
+CELERY_BEAT_SCHEDULE = schedule.beat_schedule(*_own, queue=MACHINE_QUEUE) | schedule.beat_schedule(
     *schedule.ALWAYS,
     (schedule.SCAN, schedule.SCAN_TASK, FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
     *((schedule.HUB,) if FEEDS_HUB else ()),
-    *((schedule.TRAFFIC, schedule.READERS) if OBSERVE else ()),
+    *((schedule.READERS,) if OBSERVE else ()),
     *((("prewarm", "resources.prewarm", PREWARM_SECONDS), schedule.PREWARMED) if OBSERVE and PREWARM_SECONDS else ()),
 )
 

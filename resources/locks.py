@@ -45,6 +45,26 @@ def run_alone(name: str, seconds: int, work: Callable[[], int]) -> int:
         return 0 if lock is None else work()
 
 
+def hold_role(name: str, holder: str, seconds: int) -> bool:
+    """Takes or keeps a role for so long. False if another holder has it. Raises StoreUnavailable.
+
+    A holder that is started anew has its role at once, where a lock would first have to lapse.
+    """
+    with open_state() as client:
+        if client.set(name, holder, nx=True, ex=seconds):
+            return True
+        return client.get(name) == holder.encode() and bool(client.expire(name, seconds))
+
+
+MACHINE_SECONDS = 30
+"""How long a machine has its name since it last said so."""
+
+
+def hold_machine_name(machine: str, installation: str) -> bool:
+    """Holds the name for this installation: machines find each other's files by it. As hold_role."""
+    return hold_role(f"machine:{machine}", installation, MACHINE_SECONDS)
+
+
 @contextmanager
 def open_state() -> Iterator[redis.Redis]:
     """Yields a patient client of `state`. Raises StoreUnavailable."""

@@ -37,7 +37,7 @@ def _rule_problems() -> Iterator[tuple[str, str]]:
 
 SIZE_PATTERN = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
 MIN_HOT_FILES = 10
-MAX_MACHINE_CHARACTERS = 100
+MACHINE_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 MIN_PAINTER_BYTES = 128 * 1024 * 1024
 """A painter takes some 60 MB of address space before it has read an image."""
 
@@ -64,8 +64,8 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
             f"{MIN_HOT_FILES} files of MIRROR_HOT_BYTES fill the hot cache (HOT_MAX_BYTES): tiles have no room in it."
         )
         found.append(Warning(detail, id="mirroring.W023"))
-    if len(settings.MACHINE) > MAX_MACHINE_CHARACTERS or not settings.MACHINE.isprintable():
-        detail = f"MACHINE must be printable and have at most {MAX_MACHINE_CHARACTERS} characters."
+    if not MACHINE_PATTERN.fullmatch(settings.MACHINE):
+        detail = "MACHINE must have 1 to 100 letters, digits, dots, hyphens and underscores."
         found.append(Error(detail, id="mirroring.E024"))
     return found
 

@@ -5,6 +5,7 @@ import gc
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ import uvloop
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from resources import locks
 from resources.fetch import conf
 from resources.fetch.timings import TimingRecorder
 from resources.fetch.worker.attempt import AttemptRunner, EgressClients
@@ -19,6 +21,7 @@ from resources.fetch.worker.engine import FetchEngine, SlotPool, WakeListener
 from resources.fetch.worker.held_claims import RedisTrips
 from resources.mirror.storage.uploads import StorageUpkeep
 from retry import stores
+from retry.errors import StoreUnavailable
 
 TASK_THREADS = 16
 """Threads for the tasks' work on answers, mostly waiting for disk and database. Each has a database connection."""
@@ -38,17 +41,26 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["slots"] < 2:
             raise CommandError("--slots must be 2 at least: one for the fast lane, one for the slow.")
+        with suppress(StoreUnavailable):  # the fetcher waits for it
+            if not locks.hold_machine_name(settings.MACHINE, settings.INSTALLATION):
+                raise CommandError(_name_taken())
         upkeep = StorageUpkeep()
         upkeep.start()
         gc.freeze()  # loaded modules stay: garbage collections need not look through them
         gc.set_threshold(GARBAGE_THRESHOLD)
         try:
-            uvloop.run(_run_fetcher(options["slots"]))
+            if not uvloop.run(_run_fetcher(options["slots"])):
+                raise CommandError(_name_taken())
         finally:
             upkeep.end()
 
 
-async def _run_fetcher(slots: int) -> None:
+def _name_taken() -> str:
+    return f"Another machine has the name {settings.MACHINE}. Give each machine a MACHINE of its own."
+
+
+async def _run_fetcher(slots: int) -> bool:
+    """Runs until it is told to end, and returns True; False if another machine took this one's name."""
     machine = socket.gethostname()
     worker = f"{machine}:{uuid4().hex[:8]}"
     clients = stores.async_clients(patient=True)
@@ -62,8 +74,22 @@ async def _run_fetcher(slots: int) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)
         recording = asyncio.create_task(recorder.run())
+        naming = asyncio.create_task(_keep_name(engine))
         await engine.run()
-        recording.cancel()
-        await asyncio.wait({recording})
+        is_named = not naming.done()
+        for task in (recording, naming):
+            task.cancel()
+        await asyncio.wait({recording, naming})
     for each in clients.values():
         await each.aclose()
+    return is_named
+
+
+async def _keep_name(engine: FetchEngine) -> None:
+    """Renews the machine's name. Ends the fetcher, and returns, when another machine has it."""
+    is_ours = True
+    while is_ours:
+        await asyncio.sleep(locks.MACHINE_SECONDS / 3)
+        with suppress(StoreUnavailable):
+            is_ours = await asyncio.to_thread(locks.hold_machine_name, settings.MACHINE, settings.INSTALLATION)
+    engine.end()

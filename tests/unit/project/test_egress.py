@@ -24,7 +24,7 @@ KNOWN = {
     "project/main_worker.py": "answers by connections that the front has opened",
     "project/nginx_start.py": "listens",
     "project/preflight.py": "whether a port is free",
-    "project/settings.py": "this machine's name",
+    "project/environment.py": "this machine's name",
     "resources/management/commands/fetch.py": "this machine's name",
     "retry/gunicorn_worker.py": "listens",
     "retry/rooms.py": "this site's own front",

@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from pytest_django import Settings
 
@@ -18,7 +19,7 @@ from retry.worker import sweep_claims
 from tests.conftest import RedisServers
 from tests.support import clock
 
-QUEUES = ["paint.now", "paint.pages", "paint.refresh", "paint.warm", "work"]
+QUEUES = ["paint.now", "paint.pages", "paint.refresh", "paint.warm", "work", settings.MACHINE_QUEUE]
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from project import preflight
+from project.environment import read_machine
 from project.paths import DataDirectory, RuntimeDirectory, runtime_directory
 from project.preflight import StartError, nginx_limits
 
@@ -144,3 +145,18 @@ def test_there_are_two_connections_for_every_waiting_client_as_far_as_files_allo
     limits = nginx_limits(files, waiting_clients=20_000)
     assert limits.connections + limits.kept_open < files
     assert (limits.connections >= least, limits.kept_open >= 16) == (True, True)
+
+
+@pytest.mark.parametrize(("host", "name"), [("maps1", "maps1"), ("0123456789ab", "machine-")])
+def test_a_machine_is_named_once_by_its_host_but_not_by_its_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, name: str
+) -> None:
+    path = tmp_path / "machine"
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    assert read_machine(path) == (host, "")
+    preflight.name_machine(path)
+    named, installation = read_machine(path)
+    assert named == (name if name == host else f"machine-{installation[:8]}")
+    monkeypatch.setattr(socket, "gethostname", lambda: "another")
+    preflight.name_machine(path)
+    assert read_machine(path) == (named, installation)

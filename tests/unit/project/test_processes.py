@@ -45,7 +45,8 @@ IDLE = ("chrt", "--idle", "0")
 
 @SMALL
 def test_every_queue_has_one_kind_of_worker_and_there_is_one_beat(plan: ProcessPlan) -> None:
-    assert queues(plan) == ["paint.now", "paint.pages", "paint.refresh", "paint.warm", "work"]  # painted in this order
+    painted = ["paint.now", "paint.pages", "paint.refresh", "paint.warm"]  # in this order
+    assert queues(plan) == [*painted, "work", plan.machine_queue]
     commands = [set(process.command) for process in list_processes(plan)]
     assert len([command for command in commands if {"beat", "--beat"} & command]) == 1
 

@@ -217,8 +217,10 @@ def test_a_start_that_was_killed_while_it_collected_is_made_up_for(site: Site, m
     [
         (ROLES, {}, []),
         (("paint", "work"), {}, ["project.E001", "project.E002", "project.E004", "project.W001"]),
-        (("front", "main"), ELSEWHERE, ["project.E003"]),
-        (("front", "main", "retry"), ELSEWHERE, []),
+        (("front", "main", "work", "beat"), ELSEWHERE, ["project.E003"]),
+        (("front", "main", "retry"), ELSEWHERE, ["project.E005"]),
+        (("front", "main", "retry"), {**ELSEWHERE, "OBSERVE": False}, []),
+        (("front", "main", "retry", "work", "beat"), ELSEWHERE, []),
     ],
 )
 def test_roles_that_lack_what_they_need_are_told(

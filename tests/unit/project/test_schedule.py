@@ -5,17 +5,20 @@ from datetime import timedelta
 from unittest.mock import Mock
 
 import pytest
+from celery import signals
+from celery.beat import Scheduler as CelerysScheduler
 from django.conf import settings
+from pytest_django import Settings
 
 from project import beat as project_beat
-from project import schedule
+from project import celery, schedule
 from project.beat import Scheduler
 from project.celery import app
 from project.paths import DataDirectory
 from resources import tasks
 from tests.conftest import RedisServers
 
-ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, schedule.READERS]
+ENTRIES = [*schedule.ALWAYS, *schedule.OWN, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, schedule.READERS]
 
 
 def test_each_entry_has_a_name_and_a_task_of_its_own_which_exists() -> None:
@@ -40,10 +43,61 @@ def test_old_rows_are_removed_each_day_first_when_the_site_starts() -> None:
     assert not next(beat.schedule["prune"]).is_due()[0]
 
 
-def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seconds() -> None:
-    often, seldom = schedule.beat_schedule(schedule.TRAFFIC, schedule.PRUNING).values()
-    assert often == {"task": tasks.read_traffic.name, "schedule": 2.0, "options": {"queue": "work", "expires": 10}}
-    assert (seldom["schedule"], seldom["options"]["expires"]) == (300.0, 300)
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the entries whose tasks beats have published."""
+    found: list[str] = []
+    monkeypatch.setattr(CelerysScheduler, "apply_entry", lambda _, entry, producer=None: found.append(entry.name))
+    return found
+
+
+def make_beat(*entries: schedule.BeatEntry, own: tuple[schedule.BeatEntry, ...] = ()) -> Scheduler:
+    beat = Scheduler(app, lazy=True)
+    of_machine = schedule.beat_schedule(*own, queue=schedule.machine_queue("here"))
+    beat.update_from_dict(of_machine | schedule.beat_schedule(*entries))
+    return beat
+
+
+def apply_all(beat: Scheduler) -> None:
+    for entry in beat.schedule.values():
+        beat.apply_entry(entry)
+
+
+def test_a_task_waits_once_at_most_until_a_worker_begins_it(
+    redis_servers: RedisServers, published: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat = make_beat(("often", "a", 2), ("seldom", "b", 300))
+    for _ in range(2):
+        apply_all(beat)
+    assert published == ["often", "seldom"]
+    left = {key: redis_servers.state.client.ttl(f"beat:waiting:work:{key}") for key in "ab"}
+    assert (5 < left["a"] <= 10, 290 < left["b"] <= 300) == (True, True)
+    monkeypatch.setattr(celery, "_scheduled_tasks", lambda: {"a": "work"})
+    signals.task_prerun.send(sender=None, task=Mock())
+    task = Mock()
+    task.name = "a"
+    signals.task_prerun.send(sender=task, task=task)
+    apply_all(beat)
+    assert published == ["often", "seldom", "often"]
+
+
+def test_one_beat_is_active_for_the_site_and_each_for_its_own_machine(
+    redis_servers: RedisServers, published: list[str], settings: Settings
+) -> None:
+    beat = make_beat(("sweep", "a", 2), own=(("traffic", "b", 2),))
+
+    def apply_on(installation: str) -> list[str]:
+        settings.INSTALLATION = installation
+        published.clear()
+        for key in redis_servers.state.client.scan_iter("beat:waiting:*"):
+            redis_servers.state.client.delete(key)
+        apply_all(beat)
+        return list(published)
+
+    assert [apply_on(one) for one in ("A", "B", "A")] == [["traffic", "sweep"], ["traffic"], ["traffic", "sweep"]]
+    assert redis_servers.state.client.ttl("beat:active") <= 10
+    redis_servers.state.client.delete("beat:active")  # as if A were gone for so long
+    assert [apply_on(one) for one in ("B", "A")] == [["traffic", "sweep"], ["traffic"]]
 
 
 def test_a_new_site_scans_its_feeds_at_once_and_one_that_starts_again_when_it_is_time() -> None:
@@ -64,10 +118,11 @@ def test_tasks_that_no_worker_takes_pile_up_to_a_bound(
     beat = Scheduler(app, lazy=True)
     beat.update_from_dict(schedule.beat_schedule(("often", "a", 0.0001)))
     for _ in range(20):
+        redis_servers.state.client.delete(schedule.waiting_key("a", schedule.BEAT_QUEUE))
         beat.apply_entry(beat.schedule["often"], beat.producer)
     assert redis_servers.state.client.llen(schedule.BEAT_QUEUE) == 5
     redis_servers.state.stop()
-    assert not project_beat._is_queue_full()
+    assert not project_beat._is_queue_full(schedule.BEAT_QUEUE)
 
 
 def test_a_clock_that_is_set_back_keeps_nothing_from_being_published(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,3 +50,10 @@ def test_a_lock_is_not_to_be_had_without_its_server(redis_servers: RedisServers,
     redis_servers.state.stop()
     with pytest.raises(StoreUnavailable):
         locks.run_alone(NAME, 15, lambda: 7)
+
+
+def test_a_machine_keeps_its_name_until_it_has_been_away_for_long(redis_servers: RedisServers) -> None:
+    assert [locks.hold_machine_name("a", one) for one in ("first", "second", "first")] == [True, False, True]
+    assert 25 < redis_servers.state.client.ttl("machine:a") <= locks.MACHINE_SECONDS
+    redis_servers.state.client.delete("machine:a")
+    assert [locks.hold_machine_name("a", one) for one in ("second", "first")] == [True, False]
