@@ -1,5 +1,7 @@
 """`/healthz`: tells whether every part of the site works. `/metrics`: the figures of this machine's processes.
 
+`/healthz/live` and `/healthz/ready` are for balancers and for what starts processes again.
+
 Each worker signs in to `state` with every heartbeat, about every two seconds, so that queues without a living
 worker are known.
 
@@ -60,6 +62,23 @@ def healthz(request: HttpRequest) -> JsonResponse:
     works = all(part["ok"] for part in parts.values())
     fields = {"Cache-Control": "no-store", **({} if works else {"Retry-After": str(math.ceil(FINDING_KEPT_SECONDS))})}
     return JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503, headers=fields)
+
+
+@responses.read_only
+def show_live(request: HttpRequest) -> JsonResponse:
+    """Tells that this process answers."""
+    return JsonResponse({"ok": True}, headers={"Cache-Control": "no-store"})
+
+
+@responses.read_only
+def show_ready(request: HttpRequest) -> HttpResponse:
+    """Tells whether clients should be sent to this machine: 503 while it drains.
+
+    It tells nothing of the site's parts, which may be away while this machine serves on.
+    """
+    if settings.DRAIN_FILE.exists():
+        return responses.problem_response(503, "This machine drains: it stops in a moment.", wait_seconds=1)
+    return show_live(request)
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ class RuntimeDirectory:
         self.metrics = root / "metrics"
         self.nginx = root / "nginx"
         self.nginx_pid = self.nginx / "nginx.pid"
+        self.draining = root / "draining"
         self.supervisor = root / "supervisord.conf"
 
     def socket(self, name: str) -> Path:

@@ -41,7 +41,8 @@ def prepare_run() -> list[str]:
     _write_supervisord_configuration(plan)
     remember_environment(data.environment, os.environ, dir(settings))
     _announce(plan)
-    given = [str(data.hot), *_traffic_arguments(), "-c", str(runtime.supervisor)]
+    draining = [str(runtime.draining), str(settings.DRAIN_SECONDS)]
+    given = [str(data.hot), *draining, *_traffic_arguments(), "-c", str(runtime.supervisor)]
     return [sys.executable, "-m", "project.supervisor", *given]
 
 
@@ -50,6 +51,7 @@ def _clear_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     preflight.make_directories(data, runtime)
     preflight.hold_lock(data.lock)
     data.environment.unlink(missing_ok=True)  # this run has its own environment
+    runtime.draining.unlink(missing_ok=True)
     preflight.empty_directory(data.uploads)
     supervisor.remove_unfinished_files(data.hot)
     preflight.empty_directory(runtime.metrics)

@@ -143,12 +143,14 @@ PREWARM_POPULAR = env.whole("PREWARM_POPULAR", 200 if SMALL else 1000)
 TRAFFIC_LOG = _data.traffic
 TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
 NGINX_PID_FILE = _runtime.nginx_pid
+DRAIN_FILE = _runtime.draining
 
 # Processes
 PORT = env.whole("PORT", 8000)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 DEMO = env.switch("DEMO", True)
 ROLES = env.some("ROLES", processes.ROLES)
+DRAIN_SECONDS = env.number("DRAIN_SECONDS", 0)
 RELEASE = env.switch("RELEASE", True)
 MAIN_WORKERS = env.processes("MAIN_WORKERS", 1 if SMALL else 2)
 MAIN_THREADS = env.whole("MAIN_THREADS", 4 if SMALL else 8)

@@ -1,11 +1,13 @@
-"""`python -m project.supervisor HOT [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord with four additions.
+"""`python -m project.supervisor HOT DRAIN SECONDS [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord with additions.
 
+Told to end, it drains first: all goes on for so many seconds, and the file DRAIN has balancers send no more requests.
 A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is gone.
 A client that waits until a process has stopped costs no processor: supervisord by itself looks without a pause.
 It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does.
 It imports nothing of Django, which would stay in memory for nothing.
 """
 
+import math
 import os
 import re
 import signal
@@ -29,9 +31,29 @@ LEFT_FACTOR = 2
 """A log of so many times the workers' limit was left alone by all workers: it is rotated here."""
 
 
-class HangupReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
+class EndingReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
+    """Takes HUP for TERM. The first TERM or INT begins the drain; its end, or a second one, ends supervisord."""
+
+    def __init__(self, drain_file: Path, drain_seconds: float) -> None:
+        super().__init__()
+        self._drain_file = drain_file
+        self._left_seconds = drain_seconds
+        self._until = math.inf
+
     def receive(self, number: int, frame: FrameType | None) -> None:
-        super().receive(signal.SIGTERM if number == signal.SIGHUP else number, frame)
+        number = signal.SIGTERM if number == signal.SIGHUP else number
+        if number in (signal.SIGTERM, signal.SIGINT) and self._left_seconds:
+            self._drain_file.touch()
+            self._until, self._left_seconds = time.monotonic() + self._left_seconds, 0
+        else:
+            super().receive(number, frame)
+
+    def get_signal(self) -> int | None:
+        if time.monotonic() >= self._until:
+            self._until = math.inf
+            return signal.SIGTERM
+        found: int | None = super().get_signal()
+        return found
 
 
 class PacedReply(xmlrpc.DeferredXMLRPCResponse):  # type: ignore[misc]  # untyped
@@ -113,10 +135,10 @@ def _open_files() -> Iterator[str]:
 
 def main(*arguments: str) -> None:
     own = arguments.index("-c")
-    (hot, *traffic), given = arguments[:own], list(arguments[own:])
+    (hot, drain_file, drain_seconds, *traffic), given = arguments[:own], list(arguments[own:])
     log = TrafficLog(Path(traffic[0]), int(traffic[1]), Path(traffic[2])) if traffic else None
     supervisord.Supervisor = partial(TarrySupervisor, Path(hot), log)
-    options.SignalReceiver = HangupReceiver
+    options.SignalReceiver = partial(EndingReceiver, Path(drain_file), float(drain_seconds))
     xmlrpc.DeferredXMLRPCResponse = PacedReply
     supervisord.main(given)
 

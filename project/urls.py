@@ -35,6 +35,8 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("resources.api.urls")),
     path("healthz", health.healthz),
+    path("healthz/live", health.show_live),
+    path("healthz/ready", health.show_ready),
     path("metrics", health.show_metrics),
     path("robots.txt", show_robots),
     path("", include("feeds.urls")),

@@ -135,6 +135,17 @@ def test_a_server_that_is_gone_is_named(redis_servers: RedisServers, client: Cli
     assert (answer.status_code, failing) == (503, ["cache", "workers", "sweeper", "fetch"])
 
 
+def test_a_machine_is_ready_until_it_drains_whatever_is_away(
+    client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    settings.DRAIN_FILE = tmp_path / "draining"
+    assert [client.get(f"/healthz/{probe}").status_code for probe in ("live", "ready")] == [200, 200]
+    settings.DRAIN_FILE.touch()
+    answers = [client.get(f"/healthz/{probe}") for probe in ("live", "ready")]
+    assert [answer.status_code for answer in answers] == [200, 503]
+    assert answers[1]["Retry-After"] == "1"
+
+
 def test_signing_in_survives_a_server_that_is_gone(redis_servers: RedisServers) -> None:
     redis_servers.state.stop()
     celery.sign_in_queues(QUEUES)

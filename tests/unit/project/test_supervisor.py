@@ -1,6 +1,10 @@
 """supervisord's own steps: files of the hot cache that nginx never looks at again. With a real nginx: tests/nginx."""
 
 from pathlib import Path
+from signal import SIGCHLD as CHLD
+from signal import SIGHUP as HUP
+from signal import SIGINT as INT
+from signal import SIGTERM as TERM
 from unittest.mock import Mock
 
 import pytest
@@ -59,3 +63,23 @@ def test_an_unfinished_file_is_removed_unless_a_process_writes_it(tmp_path: Path
         with written.open("wb"):
             assert supervisor.remove_unfinished_files(cache) == 1
         assert {*folder.iterdir()} == {answer, written}
+
+
+def test_it_drains_before_it_ends_and_ends_at_once_when_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    for told, later, found in (([HUP], 9, None), ([HUP], 10, TERM), ([INT, TERM], 0, TERM), ([CHLD], 0, CHLD)):
+        draining = tmp_path / "draining"
+        draining.unlink(missing_ok=True)
+        receiver, now[0] = supervisor.EndingReceiver(draining, 10), 100.0
+        for number in told:
+            receiver.receive(number, None)
+        now[0] += later
+        assert (receiver.get_signal(), receiver.get_signal()) == (found, None)
+        assert draining.exists() == (told != [CHLD])
+    receiver = supervisor.EndingReceiver(tmp_path / "none", 0)
+    receiver.receive(TERM, None)
+    assert receiver.get_signal() == TERM
+    assert not (tmp_path / "none").exists()

@@ -100,6 +100,7 @@ def test_a_user_who_signs_in_stays_here(client: Client, target: str) -> None:
     "address",
     [
         *("/", "/changes.json", "/favicon.ico", "/healthz", "/metrics", "/retry_after", "/retry_after/status"),
+        *("/healthz/live", "/healthz/ready"),
         *("/feeds/all.atom", "/feeds/news/", "/layers/jams", "/layers/jams/", "/layers/a/b", "/staticmap"),
         *("/robots.txt", "/tiles/jams.json", "/tiles/jams/0/0/0.png", "/resources/", "/resources/abc", "/admin"),
         f"/resources/{64 * '0'}",
