@@ -271,7 +271,7 @@ def test_another_fetcher_does_the_work_of_the_sites_own_until_term_ends_it(
 @pytest.mark.no_database
 def test_a_service_manager_starts_and_ends_a_site() -> None:
     site = Stack(SMALL="1", FEEDS_PUSH="0")
-    block = code_block(OPERATIONS, "", "-m project.run").replace("PORT=8000", f"PORT={site.port}")
+    block = code_block(OPERATIONS, "", "PORT=8000 PUBLIC_URL").replace("PORT=8000", f"PORT={site.port}")
     command = ["setpriv", "--pdeathsig", "TERM", "bash", "-ec", f"exec env {block}"]
     site.data.mkdir()
     try:

@@ -79,6 +79,16 @@ def test_without_main_the_answer_is_a_503_that_says_when_to_come_back(site: Runn
     assert json.loads(answer.body)["status"] == 503
 
 
+@pytest.mark.parametrize("probe", ["/healthz/live", "/healthz/ready"])
+def test_balancers_ask_main_under_any_host(site: RunningFront, probe: str) -> None:
+    assert site.get(probe, host="10.0.0.7").status == 200
+    assert [asked.target for asked in site.main.asked] == [probe]
+    site.main.close()
+    answer = site.get(probe, host="10.0.0.7")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
 def test_what_main_says_with_503_is_left_as_it_is(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(503, {"Cache-Control": "no-store", "Retry-After": "7"}, b"busy")
     answer = site.get("/tiles/a")

@@ -43,7 +43,7 @@ def peak_bytes(pid: int) -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def kill_family(process: "subprocess.Popen[bytes]") -> None:
+def kill_family(process: "subprocess.Popen[Any]") -> None:
     """Parents before children, so that none is started again."""
     members = family(process.pid)
     for member in members:

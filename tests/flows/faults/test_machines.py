@@ -1,0 +1,144 @@
+"""Machines that share the stores of one site: by role, released once, one active beat, each under its own name."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.flows.slow.slow_content import SlowContent
+from tests.support.databases import OwnDatabase
+from tests.support.documentation import commands
+from tests.support.processes import kill_family
+from tests.support.stack import ROOT, Stack, eventually
+
+from .conftest import IMPATIENT
+
+SECONDS = 30
+DATABASE_URL = os.environ.get("DATABASE_URL", "")
+
+pytestmark = pytest.mark.skipif(not DATABASE_URL.startswith("postgres"), reason="SQLite has one machine")
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """The first machine, which has all roles and the stores."""
+    with Stack(**IMPATIENT, MACHINE="a") as first:
+        yield first
+
+
+@contextmanager
+def another_machine(stack: Stack, directory: Path, block: str, **environment: str) -> Iterator[Path]:
+    """A machine that runs the block with the stores of the first one. Yields its data directory."""
+    data = directory / "data"
+    given = {**stack.environment, **stores_of(stack), "DATA_DIR": str(data), "RUNTIME_DIR": f"{stack.directory}/b"}
+    given |= {"MACHINE": "b", **environment}
+    with (directory / "output").open("wb") as output:
+        running = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", "bash", "-ec", f"exec {block}"],
+            cwd=ROOT,
+            env=given,
+            stdout=output,
+            stderr=output,
+            process_group=0,
+        )
+    try:
+        yield data
+    finally:
+        kill_family(running)
+
+
+def stores_of(stack: Stack) -> Mapping[str, str]:
+    return {
+        "REDIS_URL": f"unix://{stack.runtime}/state.sock",
+        "CACHE_URL": f"unix://{stack.runtime}/cache.sock",
+        "STORAGE_URL": f"file://{stack.data}/blobs",
+        "SECRET_KEY": stack.secret_key,
+    }
+
+
+def documented_machine(stack: Stack) -> str:
+    """The documented start of a machine by role, with the stores of the first one."""
+    block = commands("ROLES=paint,fetch")
+    stores = {**stores_of(stack), "DATABASE_URL": stack.environment["DATABASE_URL"]}
+    for name in ("REDIS_URL", "CACHE_URL", "DATABASE_URL", "STORAGE_URL"):
+        scheme = {"DATABASE_URL": "postgres", "STORAGE_URL": "s3"}.get(name, "redis")
+        block = block.replace(f"{name}={scheme}://…", f"{name}={stores[name]}")
+    return f"env {block}"
+
+
+def test_a_machine_that_paints_takes_the_work_of_one_that_no_longer_does(
+    stack: Stack, tmp_path: Path, name: str
+) -> None:
+    stack.stop("paint-now")
+    try:
+        with another_machine(stack, tmp_path, documented_machine(stack)):
+            found = requests.get(f"{stack.base_url}/slow/{name}", timeout=2 * SECONDS)
+            assert found.content == SlowContent(name).body
+    finally:
+        stack.begin("paint-now")
+    assert "nginx.log" not in {path.name for path in (tmp_path / "data" / "logs").iterdir()}
+
+
+def test_another_beat_takes_over_from_a_machine_that_is_gone(stack: Stack, tmp_path: Path) -> None:
+    active = stack.state.get("beat:active")
+    assert active
+    with another_machine(stack, tmp_path, "env ROLES=work,beat RELEASE=0 .venv/bin/python -m project.run") as data:
+        eventually(lambda: stack.state.exists("workers:work.b"), SECONDS, "its worker is there")
+        assert stack.state.get("beat:active") == active
+        stack.stop("beat")
+        try:
+            eventually(lambda: stack.state.get("beat:active") not in {None, active}, 15, "it has taken over")
+            assert (data / "machine").read_text().split()[1].encode() == stack.state.get("beat:active")
+            stack.state.delete("retry:swept")
+            eventually(lambda: stack.state.exists("retry:swept"), SECONDS, "claims are swept")
+        finally:
+            stack.begin("beat")
+
+
+def test_no_fetcher_runs_under_the_name_of_another_machine(stack: Stack, tmp_path: Path) -> None:
+    eventually(lambda: stack.state.exists("machine:a"), SECONDS, "the first machine has its name")
+    with another_machine(stack, tmp_path, documented_machine(stack), MACHINE="a") as data:
+        log = data / "logs" / "fetch.log"
+        eventually(lambda: log.exists() and "has the name a" in log.read_text(), SECONDS, "its fetcher says so")
+
+
+def test_releases_at_once_are_one_after_the_other_and_others_wait_for_them(stack: Stack, tmp_path: Path) -> None:
+    database = OwnDatabase(DATABASE_URL)
+    given = {**stack.environment, **stores_of(stack), "DATABASE_URL": database.url}
+    try:
+        with started(tmp_path, "waiting", "env RELEASE=0 ROLES=work .venv/bin/python -m project.run", given) as waiting:
+            with ExitStack() as entered:
+                block = commands("-m project.release")
+                releases = [entered.enter_context(started(tmp_path, f"r{number}", block, given)) for number in range(3)]
+                told = [release.communicate(timeout=2 * SECONDS)[0] for release in releases]
+            assert [release.returncode for release in releases] == [0, 0, 0], told
+            assert sum("Administrator: admin" in text for text in told) == 1
+            socket = tmp_path / "waiting/run/supervisor.sock"
+            eventually(lambda: waiting.poll() is None and socket.exists(), SECONDS, "what waited runs")
+    finally:
+        database.drop()
+
+
+@contextmanager
+def started(
+    directory: Path, name: str, block: str, environment: Mapping[str, str]
+) -> Iterator["subprocess.Popen[str]"]:
+    own = {"DATA_DIR": f"{directory}/{name}/data", "RUNTIME_DIR": f"{directory}/{name}/run", "MACHINE": name}
+    (directory / name).mkdir()
+    with subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", "bash", "-ec", f"exec {block}"],
+        cwd=ROOT,
+        env={**environment, **own},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    ) as running:
+        try:
+            yield running
+        finally:
+            kill_family(running)
