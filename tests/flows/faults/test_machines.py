@@ -118,7 +118,7 @@ def test_releases_at_once_are_one_after_the_other_and_others_wait_for_them(stack
             assert [release.returncode for release in releases] == [0, 0, 0], told
             assert sum("Administrator: admin" in text for text in told) == 1
             socket = tmp_path / "waiting/run/supervisor.sock"
-            eventually(lambda: waiting.poll() is None and socket.exists(), SECONDS, "what waited runs")
+            eventually(lambda: waiting.poll() is None and socket.exists(), 4 * SECONDS, "what waited runs")
     finally:
         database.drop()
 
