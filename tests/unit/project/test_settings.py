@@ -99,6 +99,11 @@ FOLLOWING = {
     "cookies of http": (COOKIES, {"PUBLIC_URL": "http://tarry.example"}, "False False 0 ['http://tarry.example']"),
     "hosts of the address": (HOSTS, HTTPS, "tarry.example localhost 127.0.0.1 [::1]"),
     "given hosts": (HOSTS, {"ALLOWED_HOSTS": "a.example,.b.example"}, "a.example .b.example"),
+    "a connection that is cut off": (
+        "*(s.DATABASES['default']['OPTIONS'][name] for name in ('connect_timeout', 'tcp_user_timeout'))",
+        {"DATABASE_URL": "postgres://tarry@db/tarry?connect_timeout=7"},
+        "7 10000",
+    ),
     "no key in production": ("repr(s.SECRET_KEY)", {}, "''"),
     "a key in development": ("bool(s.SECRET_KEY)", {"DEBUG": "1"}, "True"),
     "a small site": (WORKERS, {"SMALL": "1"}, "1 4 1"),
