@@ -35,7 +35,7 @@ from redis.retry import Retry
 
 from resources.fetch.frontier import queue
 from resources.traffic import counter
-from retry import claims, responses, stores, worker
+from retry import claims, responses, stores
 from retry.conf import conf
 
 from . import celery, middleware
@@ -169,8 +169,6 @@ def _check_queues() -> None:
     consumed = [name for name, lane in conf().RETRY_LANES.items() if "publisher" not in lane]
     if unserved := celery.list_unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE, settings.MACHINE_QUEUE]):
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
-    if unfit := worker.list_unfit_machines():
-        raise UnhealthyError(f"workers lack the database or the storage: {', '.join(unfit)}")
 
 
 def _check_sweeper() -> None:

@@ -183,7 +183,6 @@ RETRY_LANES = {  # the fastest first
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
 }
-RETRY_WORKER_NEEDS: tuple[str, ...] = ("resources.database.is_reachable", "resources.storage.is_reachable")
 
 # Layers
 LAYER_MAX_BYTES = env.whole("LAYER_MAX_BYTES", 100_000_000)

@@ -45,16 +45,6 @@ def usable_connections() -> Iterator[None]:
         close_old_connections()
 
 
-def is_reachable() -> bool:
-    """Tells whether the database answers this process."""
-    try:
-        with usable_connections(), connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return False
-    return True
-
-
 async def run_in_thread(
     call: Callable[Arguments, Answer], *arguments: Arguments.args, **named: Arguments.kwargs
 ) -> Answer:

@@ -8,20 +8,6 @@ from django.core.files.storage import default_storage
 from retry import metrics
 
 
-def is_reachable() -> bool:
-    """Tells whether the storage answers this process."""
-    try:
-        with storage_call(_UnreachableError):
-            default_storage.exists("healthz/probe")
-    except _UnreachableError:
-        return False
-    return True
-
-
-class _UnreachableError(Exception):
-    pass
-
-
 @contextmanager
 def storage_call(failure: Callable[[Exception], Exception]) -> Iterator[None]:
     """Times a storage call and turns its errors into those of `failure`. Raises FileNotFoundError as it is."""

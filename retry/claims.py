@@ -59,16 +59,12 @@ class ClaimEnd:
 
 @dataclass(frozen=True, slots=True)
 class StartedWork:
-    """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON.
-
-    `nonce` names the copy that has started.
-    """
+    """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON."""
 
     outcome: int
     work_key: str
     token: int
     spec: str
-    nonce: str = ""
 
 
 def look_call(work_key: str, *, cache_is_away: bool = False) -> ScriptCall:
@@ -116,11 +112,11 @@ def start_next_call(lane: str, work_key: str, nonce: str) -> ScriptCall:
     return ScriptCall("state", "start_next", (), (start_terms(), lane, nonce, work_key))
 
 
-def read_started(reply: Reply, nonce: str = "") -> StartedWork:
+def read_started(reply: Reply) -> StartedWork:
     """Reads the reply of start_next.lua."""
     assert isinstance(reply, list)
     outcome, work_key, token, spec = reply
-    return StartedWork(outcome, work_key.decode(), int(token), spec.decode(), nonce)
+    return StartedWork(outcome, work_key.decode(), int(token), spec.decode())
 
 
 def start_terms() -> str:

@@ -10,7 +10,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -19,8 +19,6 @@ from uuid import uuid4
 
 from celery import current_app, current_task
 from celery.exceptions import NotRegistered
-from django.utils.module_loading import import_string
-from redis.exceptions import RedisError
 
 from . import claims, contents, lanes, metrics, stores
 from .claims import StartedWork
@@ -52,18 +50,15 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
 
     In a Celery task, the first work of the message's lane is done instead: the lane has a message for each.
     Raises StoreUnavailable if `state` cannot be asked for the start.
-    The content, or the failure record, is written before the claim ends. A worker that lacks what it needs
-    (RETRY_WORKER_NEEDS) gives its work back, for another one, and takes none until it has that again.
+    The content, or the failure record, is written before the claim ends.
     """
-    if not _started_before.get() and not _await_needs():
-        return
     started = _start_work(work_key, token)
     if started.outcome == claims.SKIPPED:
         metrics.count_skip(_task_name(started.work_key))
     if started.outcome != claims.STARTED:
         return  # another copy got there first, the claim is gone, or no client waits any longer
     if (started.work_key, started.token) == (work_key, token):
-        _prepare_started(started, preparer)
+        _prepare_started(work_key, token, preparer)
     else:
         _call_task(started)
 
@@ -72,11 +67,11 @@ def _start_work(work_key: str, token: int) -> StartedWork:
     before = _started_before.get()
     if before is not None:
         return before
-    lane, nonce = _message_lane(), uuid4().hex
+    lane = _message_lane()
     if lane:
-        return claims.read_started(stores.execute_patiently(claims.start_next_call(lane, work_key, nonce)), nonce)
-    outcome = stores.execute_patiently(claims.start_call(work_key, token, nonce))
-    return StartedWork(cast(int, outcome), work_key, token, "", nonce)
+        return claims.read_started(stores.execute_patiently(claims.start_next_call(lane, work_key, uuid4().hex)))
+    outcome = stores.execute_patiently(claims.start_call(work_key, token, uuid4().hex))
+    return StartedWork(cast(int, outcome), work_key, token, "")
 
 
 def _message_lane() -> str:
@@ -102,53 +97,7 @@ def _task_name(work_key: str) -> str:
     return work_key.partition(":")[0]
 
 
-NEEDS_SECONDS = 60.0
-"""How long a worker waits with a message for what it needs. The sweeper replaces the message meanwhile."""
-UNFIT_KEY, UNFIT_SECONDS = "workers:unfit", 10
-"""The machines whose workers lack what they need, by the time (Unix seconds) when they last said so."""
-
-_lacks: set[str] = set()
-
-
-def _await_needs() -> bool:
-    """Waits until a process that lacked something has all that it needs; False if that takes long."""
-    until = time.monotonic() + NEEDS_SECONDS
-    while _lacks and _lacks_needs():
-        if time.monotonic() > until:
-            return False
-        time.sleep(1)
-    return True
-
-
-def _lacks_needs() -> bool:
-    """Looks whether this process has all that it needs, and says so in `state` if not."""
-    _lacks.clear()
-    _lacks.update(name for name in conf().RETRY_WORKER_NEEDS if not import_string(name)())
-    if _lacks:
-        with suppress(RedisError):
-            stores.fast_client("state").zadd(UNFIT_KEY, {conf().MACHINE: time.time()})
-    return bool(_lacks)
-
-
-def list_unfit_machines() -> list[str]:
-    """The machines whose workers lacked something within UNFIT_SECONDS. Raises redis.RedisError."""
-    client, since = stores.fast_client("state"), time.time() - UNFIT_SECONDS
-    client.zremrangebyscore(UNFIT_KEY, "-inf", since)
-    return [name.decode() for name in cast(list[bytes], client.zrange(UNFIT_KEY, 0, -1))]
-
-
-def _give_back(started: StartedWork) -> bool:
-    """Queues the work again at its place, if this process lacks what it needs. The sweeper publishes it."""
-    if not _lacks_needs():
-        return False
-    _preparing_log.error("work is given back", extra={"work": started.work_key, "lacking": sorted(_lacks)})
-    with suppress(StoreUnavailable):  # its lease lapses
-        stores.execute_patiently(claims.requeue_call(started.work_key, started.token, 0, started.nonce))
-    return True
-
-
-def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
-    work_key, token = started.work_key, started.token
+def _prepare_started(work_key: str, token: int, preparer: Preparer) -> None:
     task, began = _task_name(work_key), time.monotonic()
     try:
         with _keep_lease(work_key, token):
@@ -156,14 +105,11 @@ def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
         took = time.monotonic() - began
         _end_claim(task, "stored", took, claims.finish_stored_call(work_key, token, took))
     except PreparationError as error:
-        if error.status != 503 or not _give_back(started):
-            _fail_preparation(task, work_key, token, began, error)
+        _fail_preparation(task, work_key, token, began, error)
     except StoreUnavailable as error:
         _preparing_log.warning("refused by a store", extra={"work": work_key, "error": str(error)})
         _fail_preparation(task, work_key, token, began, PreparationError("The content could not be stored."))
     except Exception:  # noqa: BLE001 - the edge of a worker's process: any error is a failed preparation
-        if _give_back(started):
-            return
         _preparing_log.exception("preparation failed", extra={"work": work_key})
         _fail_preparation(task, work_key, token, began, PreparationError("The preparation failed."))
 

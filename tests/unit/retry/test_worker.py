@@ -3,7 +3,6 @@
 import json
 import math
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
@@ -98,34 +97,6 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
     prepare(work.key, token, pause_past_the_lease)
     assert body("a") == b"newer"
     assert isinstance(look(work), claim_state.ClaimTaken)
-
-
-def test_a_worker_that_lacks_what_it_needs_gives_its_work_back_and_takes_none_until_it_has_that(
-    work: Work, servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.RETRY_WORKER_NEEDS = ("tests.unit.retry.test_worker.has_database",)
-    monkeypatch.setattr(worker, "_lacks", set())
-    token, slept = begin(work), list[float]()
-    answers = iter([False, False, True, False, True])
-    monkeypatch.setattr(f"{__name__}.has_database", lambda: next(answers))
-    monkeypatch.setattr(time, "sleep", slept.append)
-    for error in (OSError("no database"), PreparationError("No storage.", status=503)):
-        prepare(work.key, token, Mock(side_effect=error))
-        assert isinstance(look(work), claim_state.ClaimTaken)
-        assert queued(servers, work.lane) == {work.key}
-        assert worker.list_unfit_machines() == [settings.MACHINE]
-    prepare(work.key, token, lambda: {"a": TILE})
-    assert (body("a"), slept) == (b"tile", [1])
-
-
-def test_an_error_of_a_worker_that_has_all_is_a_failure(work: Work, settings: Settings) -> None:
-    settings.RETRY_WORKER_NEEDS = ("tests.unit.retry.test_worker.has_database",)
-    prepare(work.key, begin(work), Mock(side_effect=OSError("a bad row")))
-    assert failure(work)
-
-
-def has_database() -> bool:
-    return True
 
 
 def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
