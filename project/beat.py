@@ -1,11 +1,10 @@
 """Beat's scheduler, in memory: no file that a kill could damage. Repairs its times after the clock is set back.
 
-Then it also removes nginx' hot answers: nginx would serve them until their hour comes again. While no worker takes
-the tasks, a few are enough.
+Then it also removes nginx' hot answers: nginx would serve them until their hour comes again.
 
 Each machine has a beat, for what it does for itself. One of them is active for the site, another one soon after that
 machine is gone. redbeat has such a lock too, but keeps the schedule in Redis, where settings do not change it. A task
-waits once at most, by the clock of `state`: with an expiry, a worker whose clock is ahead would drop it.
+waits once: with an expiry instead, a worker whose clock is ahead would drop it.
 """
 
 import logging
@@ -24,20 +23,17 @@ from resources import locks
 from retry import stores
 from retry.errors import StoreUnavailable
 
-from . import nginx_reload
+from . import nginx_reload, schedule
 from .paths import DataDirectory
 from .preflight import StartError
-from .schedule import BEAT_QUEUE, waiting_key
+from .schedule import BEAT_QUEUE
 
 NOTABLE_SETBACK = timedelta(seconds=10)
 """The least setback that matters: after a smaller correction nginx' answers are hardly older."""
 ACTIVE_KEY, ACTIVE_SECONDS = "beat:active", 10
 
-LEAST_WAITING_SECONDS = 10
-"""A message that waits for less is not followed by another; nor one that waits for less than its interval."""
-
-MAX_WAITING_TASKS = 1000
-"""While so many tasks wait, none is published: they take a megabyte of `state`, and workers drop expired ones."""
+WAITING_SECONDS = 600
+"""A message that waits for less is not followed by another of its task, unless the queue is empty: it was lost then."""
 
 HOT_FILE_NAME = re.compile("[0-9a-f]{32}")
 """The name of the file of an answer in nginx' cache. A file that nginx still writes has another name."""
@@ -47,6 +43,8 @@ _log = logging.getLogger("tarry.beat")
 
 class Scheduler(beat.Scheduler):
     """Beat's scheduler. Celery's own has nothing due after the clock is set back, until it is again where it was."""
+
+    _stands_by = False
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Publishes the due tasks. Returns the seconds until the next one is due."""
@@ -61,34 +59,32 @@ class Scheduler(beat.Scheduler):
         return float(super().tick(*args, **kwargs))
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
-        """Publishes the task of an entry, unless it waits already, too many wait, or another beat is the active one."""
-        is_own = entry.options["queue"] != BEAT_QUEUE
-        if (is_own or _is_active()) and not _is_queue_full(entry.options["queue"]) and _begins_to_wait(entry):
+        """Publishes the task of an entry, unless it waits already, or another beat is the active one."""
+        queue = entry.options["queue"]
+        if (queue != BEAT_QUEUE or self._is_active()) and _begins_to_wait(entry.task, queue):
             super().apply_entry(entry, producer)
 
+    def _is_active(self) -> bool:
+        """Tells whether this beat is the active one. One that becomes so begins as a new site does."""
+        try:
+            is_active = locks.hold_role(ACTIVE_KEY, settings.INSTALLATION or settings.MACHINE, ACTIVE_SECONDS)
+        except StoreUnavailable:  # publishing waits for the server
+            return True
+        if is_active and self._stands_by:
+            for name in schedule.AT_ONCE & self.schedule.keys():
+                self.schedule[name].last_run_at = schedule.LONG_AGO
+            self.populate_heap()
+        self._stands_by = not is_active
+        return is_active
 
-def _is_active() -> bool:
+
+def _begins_to_wait(task: str, queue: str) -> bool:
+    """Notes that a message of the task waits; False if one does. In an empty queue none does, whatever was noted."""
+    client, key = stores.fast_client("state"), schedule.waiting_key(task, queue)
     try:
-        return locks.hold_role(ACTIVE_KEY, settings.INSTALLATION, ACTIVE_SECONDS)
-    except StoreUnavailable:  # nothing can be published, either
-        return False
-
-
-def _begins_to_wait(entry: Any) -> bool:
-    seconds = max(LEAST_WAITING_SECONDS, int(entry.schedule.run_every.total_seconds()))
-    key = waiting_key(entry.task, entry.options["queue"])
-    try:
-        return bool(stores.fast_client("state").set(key, 1, nx=True, ex=seconds))
+        return bool(client.set(key, 1, nx=True, ex=WAITING_SECONDS) or not client.llen(queue))
     except RedisError:
         return True
-
-
-def _is_queue_full(queue: str) -> bool:
-    try:
-        waiting = stores.fast_client("state").llen(queue)
-    except RedisError:  # publishing waits for the server
-        return False
-    return isinstance(waiting, int) and waiting >= MAX_WAITING_TASKS
 
 
 def _have_nginx_forget() -> None:

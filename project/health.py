@@ -167,7 +167,8 @@ def _check_storage() -> None:
 
 def _check_queues() -> None:
     consumed = [name for name, lane in conf().RETRY_LANES.items() if "publisher" not in lane]
-    if unserved := celery.list_unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE, settings.MACHINE_QUEUE]):
+    own = [settings.MACHINE_QUEUE] if "work" in settings.ROLES else []
+    if unserved := celery.list_unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE, *own]):
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
 
 

@@ -157,6 +157,7 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "configuration": str(runtime.nginx),
         "worker_processes": "1" if front.small else "auto",
         "server_names": server_names(front.allowed_hosts),
+        "own_host": _own_host(front.allowed_hosts),
         "waiting_listen": front.elsewhere.listen or front.listen,
         "waiting_default": _waiting_default(front),
         "waiting_host": front.elsewhere.host or '""',
@@ -237,6 +238,11 @@ def server_names(allowed_hosts: Sequence[str]) -> str:
     if "*" in allowed_hosts:
         return '"" "~."'
     return " ".join(dict.fromkeys(allowed_hosts)) or '""'
+
+
+def _own_host(allowed_hosts: Sequence[str]) -> str:
+    """A host that main accepts: that of requests for an address instead of a name."""
+    return next((host.lstrip(".") for host in allowed_hosts if host != "*"), "localhost")
 
 
 def _arguments_line(beginning: str, names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from .environment import read_machine
 from .paths import DataDirectory, RuntimeDirectory
 
 MAX_SOCKET_PATH_BYTES = 107
@@ -168,14 +169,16 @@ def _is_answering(path: Path) -> bool:
 
 
 def name_machine(path: Path) -> None:
-    """Writes the machine's name and a new id of its installation, unless there are some.
+    """Writes the machine's name and a new id of its installation, unless both can be read there.
 
     The name is the host's, but not the id of a container: the next container on this data has another.
     """
-    if not path.exists():
+    if not read_machine(path)[1]:
         host, installation = socket.gethostname(), uuid4().hex
         name = f"machine-{installation[:8]}" if _CONTAINER_ID.fullmatch(host) else host
-        path.write_text(f"{name}\n{installation}\n")
+        new = path.with_name(f"{path.name}.new")
+        new.write_text(f"{name}\n{installation}\n")
+        new.replace(path)
 
 
 def make_secret_key(path: Path) -> None:

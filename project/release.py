@@ -23,10 +23,10 @@ from django.contrib.staticfiles.finders import get_finders
 from django.contrib.staticfiles.storage import ManifestFilesMixin
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from . import preflight
+from . import nginx_values, preflight
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .preflight import StartError
 
@@ -42,7 +42,9 @@ def main() -> None:
         data, runtime = find_directories()
         preflight.make_directories(data, runtime)
         load_settings(data, runtime)
-        release_site(data, os.environ.get("SAMPLES", ""))
+        release_site(data, f"{nginx_values.SAMPLES_HOST}:{settings.PORT}")
+        for file in runtime.metrics.glob(f"*_{os.getpid()}.db"):  # else they count until the next start
+            file.unlink()
         print("Database and static files are up to date.")
 
 
@@ -115,7 +117,7 @@ def await_release(data: DataDirectory) -> None:
         call_command("check", stdout=io.StringIO())
         while lacking := _lacking_migrations():
             if time.monotonic() > deadline:
-                text = f"the database lacks {len(lacking)} migrations, the first of them {lacking[0]}"
+                text = f"the database lacks {len(lacking)} things, the first of them {lacking[0]}"
                 raise StartError(f"{text}. Run python -m project.release, or set RELEASE=1.")
             time.sleep(1)
         collect_static(data.collected)  # each machine serves its own
@@ -124,7 +126,11 @@ def await_release(data: DataDirectory) -> None:
 
 
 def _lacking_migrations() -> list[str]:
-    """Lists the migrations of this version that the database has not. It may have later ones."""
+    """Lists the migrations of this version that the database has not, or that it cannot be asked for."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        return [f"an answer: {error}"]
     executor = MigrationExecutor(connection)
     return [str(migration) for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
 

@@ -34,8 +34,8 @@ HUB: BeatEntry = ("hub", "feeds.tell_hub", 5)
 READERS: BeatEntry = ("feed readers", "feeds.count_readers", 60)
 SCAN, SCAN_TASK = "feeds scan", "feeds.scan"
 
-_LONG_AGO = {"last_run_at": datetime(1970, 1, 1, tzinfo=UTC)}
-_AT_ONCE = (SCAN, "prune")
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+AT_ONCE = frozenset({SCAN, "prune"})
 """Due when the site starts: a new site has feeds to scan, one that is started each morning has old rows too.
 
 Other tasks are published first after their interval.
@@ -59,7 +59,7 @@ def beat_schedule(*entries: BeatEntry, queue: str = BEAT_QUEUE) -> dict[str, dic
             "task": task,
             "schedule": float(seconds),
             "options": {"queue": queue},
-            **(_LONG_AGO if name in _AT_ONCE else {}),
+            **({"last_run_at": LONG_AGO} if name in AT_ONCE else {}),
         }
         for name, task, seconds in entries
     }

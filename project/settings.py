@@ -425,7 +425,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "project.beat:Scheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 MACHINE_QUEUE = schedule.machine_queue(MACHINE)
-_own = [*schedule.OWN, *((schedule.TRAFFIC,) if OBSERVE else ())]
+_own = [] if "work" not in ROLES else [*schedule.OWN, *((schedule.TRAFFIC,) if OBSERVE else ())]
 CELERY_BEAT_SCHEDULE = schedule.beat_schedule(*_own, queue=MACHINE_QUEUE) | schedule.beat_schedule(
     *schedule.ALWAYS,
     (schedule.SCAN, schedule.SCAN_TASK, FEEDS_SCAN_SECONDS),

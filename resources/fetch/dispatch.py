@@ -134,8 +134,8 @@ def _enqueue_claimed(
 def _publishing_token(each: QueuedWork, state: ClaimState) -> int | None:
     """Returns the token to publish the work with; None if it is not published.
 
-    Work that this call promoted to another lane is published again, which moves its job up. If its domain
-    rests, the claim stays as it was, for its waiting clients.
+    Work that this call promoted to another lane is published again, which moves its job up. If its domain rests for
+    longer than its clients wait, the sweeper ends the claim.
     """
     if isinstance(state, ClaimBegun | ClaimPromoted) or (isinstance(state, ClaimTaken) and each.moves_up):
         return state.token

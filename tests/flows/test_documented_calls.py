@@ -283,6 +283,7 @@ def test_a_service_manager_starts_and_ends_a_site() -> None:
         ):
             eventually(lambda: status_at(site, "tiles.example.org") == 200, SECONDS, "it is healthy")
             assert status_at(site, "other.example.org") == 421
+            assert [status_at(site, "10.0.0.7", probe) for probe in ("/healthz/live", "/healthz/ready")] == [200, 200]
             running.terminate()
             running.wait(ENDING_SECONDS)
     finally:
@@ -290,9 +291,9 @@ def test_a_service_manager_starts_and_ends_a_site() -> None:
         site.end()
 
 
-def status_at(site: Stack, host: str) -> int:
+def status_at(site: Stack, host: str, path: str = "/healthz") -> int:
     try:
-        return requests.get(f"{site.base_url}/healthz", headers={"Host": host}, timeout=SECONDS).status_code
+        return requests.get(f"{site.base_url}{path}", headers={"Host": host}, timeout=SECONDS).status_code
     except requests.ConnectionError:
         return 0
 

@@ -43,7 +43,8 @@ MAX_LATER_HOSTS = 500
 """Those that wait longest. URLs of further hosts are handed over, and refused, row by row."""
 IN_HAND_SECONDS = 120.0
 """Pause before a handed-over row is checked again: its claim may have been lost with Redis' data."""
-MAX_EXPIRED_ROWS = 500
+MAX_EXPIRED_ROWS, LEAST_EXPIRED_ROWS = 500, 50
+"""Rows that fail in a pass, and those of one token that are looked at however many tokens there are."""
 
 DUE_FIELDS = ("url", "host", "wanted_at", "attempts", "rounds", "blob_digest", "step")
 Askers = Mapping[UrlLane, list[int]]
@@ -251,7 +252,7 @@ def expired_urls(now: datetime, most: int, askers: Askers) -> list[Resource]:
     Raises DatabaseError.
     """
     over = (rows.filter(due_at__lte=now, expires_at__lte=now).order_by("expires_at") for rows in _waiting_rows(askers))
-    each = math.ceil(most / max(1, sum(map(len, askers.values()))))
+    each = max(LEAST_EXPIRED_ROWS, math.ceil(most / max(1, sum(map(len, askers.values())))))
     return _in_turns([list(rows.only(*DUE_FIELDS)[:each]) for rows in over], most)
 
 

@@ -73,10 +73,8 @@ class FetchTarget:
 
 
 def _choose_request(asked: str, stored: str) -> str:
-    """Chooses between the URL that is asked for and that of the row: a signature that holds goes before others."""
-    if wanted_urls.find_expiry(asked) is None:
-        return asked if wanted_urls.is_over(stored, _now()) else stored
-    return stored if wanted_urls.is_over(asked, _now()) else asked
+    """Chooses between the URL that is asked for and that of the row: by the later end, a signature before none."""
+    return max((stored, asked), key=lambda one: wanted_urls.find_expiry(one) or _now())
 
 
 def unreadable_error() -> PreparationError:

@@ -5,6 +5,7 @@ admin can have URLs fetched once more at any time. Stored content stays until th
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -152,17 +153,24 @@ def find_other_requests(urls: Iterable[WantedUrl], now: datetime) -> dict[str, R
     The origin refused that request, and may not refuse this one. Returns rows with the new request, by digest. Raises
     DatabaseError.
     """
-    asked = {one.url_digest: one for one in urls}
-    valid = {digest: one for digest, one in asked.items() if not is_over(one.url, now)}
-    found: dict[str, Resource] = {}
+    valid, found = defaultdict[str, list[WantedUrl]](list), dict[str, Resource]()
+    for one in urls:
+        if not is_over(one.url, now):
+            valid[one.url_digest].append(one)
     for some in database.split_portions(valid, lookup.MAX_QUERY_ROWS):
         rows = Resource.objects.filter(_REFUSED, pk__in=some)
         for row in rows.only(*_REQUEST_FIELDS, "due_at", "fetched_at", "rounds"):
-            new = _build_row(valid[row.pk], UrlLane.FAST)
-            new.referer = row.referer if valid[row.pk].referer is None else new.referer
-            if (new.url, new.referer) != (row.url, row.referer) and _may_differ(row, new, now):
-                found[row.pk] = new
+            others = [new for one in valid[row.pk] if (new := _other_request(row, one))]
+            if others and _may_differ(row, others[0], now):
+                found[row.pk] = others[0]
     return found
+
+
+def _other_request(row: Resource, one: WantedUrl) -> Resource | None:
+    """Returns the row with the new request; None if it is the same."""
+    new = _build_row(one, UrlLane.FAST)
+    new.referer = row.referer if one.referer is None else new.referer
+    return new if (new.url, new.referer) != (row.url, row.referer) else None
 
 
 def _may_differ(row: Resource, new: Resource, now: datetime) -> bool:

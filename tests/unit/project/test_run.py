@@ -241,9 +241,7 @@ def test_a_run_without_a_release_waits_for_one(data: Path, monkeypatch: pytest.M
     assert lacking == []
     monkeypatch.setattr(release, "_lacking_migrations", lambda: ["resources.0021", "feeds.0015"])
     monkeypatch.setattr(release, "RELEASE_WAIT_SECONDS", 0)
-    with pytest.raises(
-        StartError, match=r"lacks 2 migrations, the first of them resources.0021. Run python -m project"
-    ):
+    with pytest.raises(StartError, match=r"lacks 2 things, the first of them resources.0021. Run python -m project"):
         release.await_release(DataDirectory(data))
 
 

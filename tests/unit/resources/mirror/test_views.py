@@ -283,6 +283,8 @@ def test_what_waits_with_an_old_signature_is_fetched_with_the_newer_one(give: Gi
         assert FetchTarget.read((asked, row.pk)).source.url == asked
     Resource.objects.update(url=fresh)
     assert [FetchTarget.read((asked, row.pk)).source.url for asked in (over, URL)] == [fresh, fresh]
+    sooner = fresh.replace("4000000000", "3900000000")
+    assert FetchTarget.read((sooner, row.pk)).source.url == fresh
 
 
 def test_a_file_whose_signature_is_over_costs_no_writes(client: Reader, keep: Keep, give: Give, settings: Any) -> None:

@@ -150,6 +150,7 @@ def test_no_token_with_expired_signatures_holds_up_others(
     mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeder, "MAX_EXPIRED_ROWS", 10)
+    monkeypatch.setattr(feeder, "LEAST_EXPIRED_ROWS", 5)
     report(*(f"https://a.example/{place}?Signature=s&Expires=1700000000" for place in range(30)), asked_by=1)
     report("https://b.example/?Signature=s&Expires=1700000000", asked_by=2)
     feed()

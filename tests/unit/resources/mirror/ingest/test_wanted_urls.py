@@ -10,9 +10,10 @@ from django.core.management import CommandError, call_command
 from resources import database
 from resources.mirror import hosts
 from resources.mirror.ingest import wanted_urls
+from resources.mirror.ingest.wanted_urls import WantedUrl
 from resources.mirror.models import Resource, UrlState
 from resources.mirror.storage import takedown
-from tests.support.mirror_rows import NOW, blob, content, resource, url
+from tests.support.mirror_rows import HOUR, NOW, blob, content, resource, url
 
 pytestmark = pytest.mark.django_db
 
@@ -83,3 +84,15 @@ def test_what_is_taken_down_meanwhile_stays_so(monkeypatch: pytest.MonkeyPatch) 
     wanted_urls.refetch_urls([row.pk], NOW)
     row.refresh_from_db()
     assert (row.state, row.failure) == (UrlState.FAILED, takedown.TAKEN_DOWN_FAILURE)
+
+
+@pytest.mark.parametrize("names", [("new", "old"), ("old", "new")])
+def test_of_several_spellings_the_one_that_was_not_refused_is_tried(names: tuple[str, str]) -> None:
+    far = int(NOW.timestamp()) + 10**7
+    signed = {name: f"{url('a')}?Key-Pair-Id=k&Signature={name}&Expires={far}" for name in names}
+    failed = {"state": UrlState.FAILED, "failure": "expired", "status": 403, "fetched_at": NOW, "rounds": 1}
+    row = resource("a", url=signed["old"], **failed)
+    later = NOW + 2 * HOUR
+    asked = [WantedUrl(row.pk, signed[name], row.host, None, later) for name in names]
+    assert wanted_urls.want_refused_urls(asked, later) == {row.pk}
+    assert Resource.objects.get().url == signed["new"]
