@@ -117,7 +117,7 @@ def test_releases_at_once_are_one_after_the_other_and_others_wait_for_them(stack
                 told = [release.communicate(timeout=2 * SECONDS)[0] for release in releases]
             assert [release.returncode for release in releases] == [0, 0, 0], told
             assert sum("Administrator: admin" in text for text in told) == 1
-            socket = tmp_path / "waiting/run/supervisor.sock"
+            socket = Path(f"{stack.runtime}-waiting/supervisor.sock")
             eventually(lambda: waiting.poll() is None and socket.exists(), 4 * SECONDS, "what waited runs")
     finally:
         database.drop()
@@ -127,7 +127,8 @@ def test_releases_at_once_are_one_after_the_other_and_others_wait_for_them(stack
 def started(
     directory: Path, name: str, block: str, environment: Mapping[str, str]
 ) -> Iterator["subprocess.Popen[str]"]:
-    own = {"DATA_DIR": f"{directory}/{name}/data", "RUNTIME_DIR": f"{directory}/{name}/run", "MACHINE": name}
+    own = {"DATA_DIR": f"{directory}/{name}/data", "MACHINE": name}
+    own["RUNTIME_DIR"] = f"{environment['RUNTIME_DIR']}-{name}"  # short, for its sockets
     (directory / name).mkdir()
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", "bash", "-ec", f"exec {block}"],
