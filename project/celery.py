@@ -73,6 +73,16 @@ def _sign_in_worker(sender: Any, **_: Any) -> None:
     sign_in_queues(list(app.amqp.queues.consume_from))
 
 
+@signals.worker_ready.connect
+def _let_lost_ones_wait_again(**_: Any) -> None:
+    """Has beat publish the scheduled tasks of this worker's queues: a killed worker may have taken their messages."""
+    consumed = set(app.amqp.queues.consume_from)
+    keys = [schedule.waiting_key(task, queue) for task, queue in _scheduled_tasks().items() if queue in consumed]
+    if keys:
+        with suppress(redis.RedisError):
+            stores.fast_client("state").delete(*keys)
+
+
 @signals.task_prerun.connect
 def _let_the_next_one_wait(task: Any, **_: Any) -> None:
     """Has beat publish a scheduled task again: this message no longer waits."""

@@ -33,6 +33,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from retry import metrics
+from retry.headers import MALFORMED_ANSWER
 
 SUCCESSOR_PATIENCE_SECONDS = 60.0
 """A worker that is told to end does so after this time even without a successor."""
@@ -192,19 +193,6 @@ class EncodedRequestParser(RequestParser):  # type: ignore[misc]  # an untyped l
     mesg_class = EncodedRequest
 
 
-_MALFORMED_BODY = (
-    b'{"type":"about:blank","title":"Bad request","status":400,"detail":"This is not HTTP as it should be."}'
-)
-_MALFORMED = (
-    b"HTTP/1.1 400 Bad Request\r\n"
-    b"Content-Type: application/problem+json\r\n"
-    b"Content-Length: %d\r\n"
-    b"Cache-Control: no-store\r\n"
-    b"Access-Control-Allow-Origin: *\r\n"
-    b"Connection: close\r\n\r\n%b"
-) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
-
-
 class SheddingWorker(SucceededWorker):
     """Main's worker class. Connections wait in line here: to have a thread refuse one would cost twice as much."""
 
@@ -231,7 +219,7 @@ class SheddingWorker(SucceededWorker):
         of_our_own = isinstance(exc, InvalidResponseHeader | InvalidResponseHeaderName)
         if isinstance(exc, ParseException) and not of_our_own:
             self.log.warning("a malformed request: %s", type(exc).__name__)
-            util.write_nonblock(client, _MALFORMED)
+            util.write_nonblock(client, MALFORMED_ANSWER)
         else:
             super().handle_error(req, client, addr, exc)
 

@@ -17,6 +17,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
 
+from .headers import MALFORMED_ANSWER
+
 ORPHAN_TICKS = 100
 """The longest wait for a successor after the master was killed, in tenths of a second."""
 
@@ -54,24 +56,11 @@ class ReleasingServer(Server):
         return not self._files or _socket_files(self._addresses) != self._files or self._orphan_ticks > ORPHAN_TICKS
 
 
-_MALFORMED_BODY = (
-    b'{"type":"about:blank","title":"Bad request","status":400,"detail":"This is not HTTP as it should be."}'
-)
-_MALFORMED = (
-    b"HTTP/1.1 400 Bad Request\r\n"
-    b"Content-Type: application/problem+json\r\n"
-    b"Content-Length: %d\r\n"
-    b"Cache-Control: no-store\r\n"
-    b"Access-Control-Allow-Origin: *\r\n"
-    b"Connection: close\r\n\r\n%b"
-) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
-
-
 class ProblemProtocol(HttpToolsProtocol):
     """Answers a malformed request by a problem. The fields of such a request are not known: nobody gets a page."""
 
     def send_400_response(self, msg: str) -> None:
-        self.transport.write(_MALFORMED)
+        self.transport.write(MALFORMED_ANSWER)
         self.transport.close()
 
 

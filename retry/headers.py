@@ -27,6 +27,19 @@ PREFLIGHT_HEADERS = {
     "Access-Control-Max-Age": "86400",
 }
 
+_MALFORMED_BODY = (
+    b'{"type":"about:blank","title":"Bad request","status":400,"detail":"This is not HTTP as it should be."}'
+)
+MALFORMED_ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\n"
+    b"Content-Type: application/problem+json\r\n"
+    b"Content-Length: %d\r\n"
+    b"Cache-Control: no-store\r\n"
+    b"Access-Control-Allow-Origin: *\r\n"
+    b"Connection: close\r\n\r\n%b"
+) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
+"""The whole answer to a request that cannot be read, for servers that have no other."""
+
 MODIFIED_FIELD, VARY_FIELD = "X-Delivered-Last-Modified", "X-Delivered-Vary"
 """Fields that only nginx reads: what it sends as Last-Modified, and as Vary of a 304."""
 

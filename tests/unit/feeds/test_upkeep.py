@@ -9,10 +9,11 @@ from pytest_django import Settings
 
 from feeds import tasks, upkeep
 from feeds.models import Entry, Feed
+from resources import locks
 from tests.support import feed_rows, plain_feeds
 from tests.support.feed_rows import NOW
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 
 @pytest.fixture
@@ -115,3 +116,10 @@ def test_who_cannot_be_told_now_is_told_the_next_time(settings: Settings) -> Non
     tasks.tell_of_failing()
     assert len(mail.outbox) == 1
     assert Feed.objects.get().mailed_at is not None
+
+
+def test_one_process_at_a_time_sends_mail() -> None:
+    failing("long", 25)
+    with locks.hold_lock("feeds:mailing", 60):
+        assert upkeep.mail_failing_feeds(MAIL_NOW) == 0
+    assert upkeep.mail_failing_feeds(MAIL_NOW) == 1

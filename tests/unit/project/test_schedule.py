@@ -81,6 +81,22 @@ def test_a_task_waits_once_at_most_until_a_worker_begins_it(
     assert published == ["often", "seldom", "often"]
 
 
+def test_what_a_killed_worker_had_taken_is_published_when_its_successor_starts(
+    redis_servers: RedisServers, published: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat = make_beat(("often", "a", 2))
+    redis_servers.state.client.lpush(schedule.BEAT_QUEUE, "another message")
+    monkeypatch.setattr(celery, "_scheduled_tasks", lambda: {"a": "work", "b": "elsewhere"})
+    redis_servers.state.client.set("beat:waiting:elsewhere:b", 1)
+    apply_all(beat)
+    with monkeypatch.context() as worker:
+        worker.setattr(type(app.amqp.queues), "consume_from", {"work": None})
+        signals.worker_ready.send(sender=None)
+    apply_all(beat)
+    assert published == ["often", "often"]
+    assert redis_servers.state.client.exists("beat:waiting:elsewhere:b")
+
+
 def test_one_beat_is_active_for_the_site_and_each_for_its_own_machine(
     redis_servers: RedisServers, published: list[str], settings: Settings
 ) -> None:
