@@ -79,6 +79,7 @@ REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
 CACHE_URL = env.text("CACHE_URL", f"unix://{_runtime.socket('cache')}")
 SEEN_URL = env.text("SEEN_URL", "") or CACHE_URL
 STATE_MAX_BYTES = env.whole("STATE_MAX_BYTES", (128 if SMALL else 1024) * 1024 * 1024)
+STATE_PARTITIONS = env.whole("STATE_PARTITIONS", 16)
 CACHE_MAX_BYTES = env.whole("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
 RETRY_AFTER_SERVER = env.text("RETRY_AFTER_SERVER", "/retry_after")
 RETRY_LISTEN = env.text("RETRY_LISTEN", "")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import NotRequired, TypedDict
+from zlib import crc32
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -51,6 +52,7 @@ class Conf:
     RETRY_MAX_CLIENTS: int = 20_000
     RETRY_CLIENTS_PER_ADDRESS: int = 0
     STATE_MAX_BYTES: int = 1024**3
+    STATE_PARTITIONS: int = 16
     RETRY_FRONT: str = ""
     RETRY_INSTANCE: str = ""
     HOT_SECONDS: float = 5
@@ -93,6 +95,25 @@ class StateShare:
     @property
     def most_records(self) -> int:
         return max(1, int(conf().STATE_MAX_BYTES * self.share / self.record_bytes))
+
+    @property
+    def most_in_partition(self) -> int:
+        """The records of one partition: names are spread evenly over the partitions."""
+        return max(1, self.most_records // conf().STATE_PARTITIONS)
+
+
+def partition_of(name: str) -> int:
+    """The partition of `state` that has the keys of this name: of a work key, a registrable domain, a lock."""
+    return crc32(name.encode()) % conf().STATE_PARTITIONS
+
+
+def partition_root(app: str, partition: int) -> str:
+    """The beginning of all keys of an app in one partition, with its hash tag, as `retry:{3}`.
+
+    Keys of one tag are on one node of a Redis Cluster: a script has the root as its first key, and makes the names of
+    all others from it (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
+    """
+    return f"{app}:{{{partition}}}"
 
 
 setting_changed.connect(lambda **_: conf.cache_clear(), weak=False)  # tests override settings
