@@ -18,6 +18,7 @@ from django.db.models.functions import Coalesce
 
 from resources import database
 from retry import scripts, stores
+from retry.conf import partition_of, partition_root
 from retry.scripts import ScriptCall
 
 from . import categories, feed_rows
@@ -47,8 +48,8 @@ class _ReadRows:
     read_key: str
 
 
-_FEEDS = _ReadRows(Feed, "feeds:readers", "feeds:were-read")
-_COMBINATIONS = _ReadRows(Category, "feeds:combination-readers", "feeds:combinations-were-read")
+_FEEDS = _ReadRows(Feed, "readers", "feeds:were-read")
+_COMBINATIONS = _ReadRows(Category, "combination-readers", "feeds:combinations-were-read")
 
 scripts.register_scripts(Path(__file__).parent / "lua", "feeds")
 
@@ -152,7 +153,7 @@ def _note_readers_of(rows: _ReadRows, names: Collection[str], now: datetime) -> 
 
 
 def _note_readers_call(rows: _ReadRows, pairs: Sequence[tuple[int, str]], now: datetime) -> ScriptCall:
-    keys = [_day_key("feeds:reader-bytes", now), *(_readers_key(rows, pk, now) for pk, _ in pairs)]
+    keys = [_day_key("reader-bytes", now), *(_readers_key(rows, pk, now) for pk, _ in pairs)]
     most_bytes = int(settings.STATE_MAX_BYTES * DAY_SHARE_OF_STATE)
     readers = (reader for _, reader in pairs)
     return ScriptCall("state", "feeds.note_readers", keys, (int(READERS_KEPT.total_seconds()), most_bytes, *readers))
@@ -201,10 +202,8 @@ def _ids_just_read(rows: _ReadRows) -> list[int]:
 
 def _with_new_counts(rows: Collection[Any], keys: Mapping[int, Collection[str]]) -> dict[int, Any]:
     """Gives the rows their numbers of readers, by the keys of each row. Returns the changed ones. Stores nothing."""
-    with stores.patient_client("state").pipeline(transaction=False) as pipeline:
-        for row in rows:
-            pipeline.pfcount(*keys[row.pk])
-        numbers = pipeline.execute()
+    calls = [ScriptCall("state", "feeds.count_readers", list(keys[row.pk])) for row in rows]
+    numbers = cast("list[int]", stores.execute_all_patiently("state", calls))
     changed = {row.pk: row for row, number in zip(rows, numbers, strict=True) if number != row.reader_count}
     for row, number in zip(rows, numbers, strict=True):
         row.reader_count = number
@@ -220,4 +219,4 @@ def _readers_key(rows: _ReadRows, pk: int, now: datetime) -> str:
 
 
 def _day_key(name: str, now: datetime) -> str:
-    return f"{name}:{now.astimezone(UTC):%Y%m%d}"
+    return f"{partition_root('feeds', partition_of('readers'))}:{name}:{now.astimezone(UTC):%Y%m%d}"

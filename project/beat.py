@@ -82,7 +82,7 @@ def _begins_to_wait(task: str, queue: str) -> bool:
     """Notes that a message of the task waits; False if one does. In an empty queue none does, whatever was noted."""
     client, key = stores.fast_client("state"), schedule.waiting_key(task, queue)
     try:
-        return bool(client.set(key, 1, nx=True, ex=WAITING_SECONDS) or not client.llen(queue))
+        return bool(client.set(key, 1, nx=True, ex=WAITING_SECONDS) or not stores.broker_client().llen(queue))
     except RedisError:
         return True
 

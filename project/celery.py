@@ -46,6 +46,7 @@ def _wait_for_the_broker(**_: Any) -> None:
             "socket_timeout": 60,
             "socket_keepalive": True,
             "queue_order_strategy": _queue_order(),
+            **settings.BROKER_OPTIONS,
         },
         broker_connection_timeout=5,
         broker_connection_retry=True,
@@ -109,7 +110,10 @@ def sign_in_queues(queues: Sequence[str]) -> None:
 
 def list_unserved_queues(queues: Sequence[str]) -> list[str]:
     """The queues that no worker has consumed for WORKER_SIGN_IN_SECONDS. Raises redis.RedisError."""
-    found = stores.fast_client("state").mget([_queue_key(queue) for queue in queues])
+    with stores.fast_client("state").pipeline(transaction=False) as pipeline:
+        for queue in queues:
+            pipeline.get(_queue_key(queue))
+        found = pipeline.execute()
     return [queue for queue, mark in zip(queues, found, strict=True) if mark is None]
 
 

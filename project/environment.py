@@ -11,10 +11,13 @@ import socket
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+
+from retry import servers
+from retry.servers import ServerUrl
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
@@ -108,13 +111,43 @@ def explain_polling_only(public_url: str) -> str:
     return f"Feeds are polled only: hubs and clouds cannot reach PUBLIC_URL ({named}) to announce news."
 
 
-def broker_url(redis_url: str) -> str:
-    """The same server in Celery's spelling: `unix:///a.sock?db=1` is `redis+socket:///a.sock?virtual_host=1`."""
+def celery_broker(redis_url: str) -> tuple[str, dict[str, Any]]:
+    """The server in Celery's spelling, with its transport options.
+
+    `unix:///a.sock?db=1` is `redis+socket:///a.sock?virtual_host=1`, and each Sentinel has a URL of its own.
+    """
     parts = urlsplit(redis_url)
+    if parts.scheme == servers.CLUSTER:
+        raise ImproperlyConfigured("Celery knows no Redis Cluster: set BROKER_URL to a Redis server, or to Sentinels.")
+    if parts.scheme == servers.SENTINEL:
+        named = parse_redis_url("REDIS_URL or BROKER_URL", redis_url)
+        login = ":".join(quote(named.login.get(name, ""), safe="") for name in ("username", "password"))
+        urls = [f"sentinel://{login}@{host}:{port}/{named.database}" for host, port in named.nodes]
+        return ";".join(urls), {"master_name": named.service, "sentinel_kwargs": named.sentinel_login}
     if parts.scheme != "unix":
-        return redis_url
+        return redis_url, {}
     database = dict(parse_qsl(parts.query)).get("db", "0")
-    return f"redis+socket://{parts.path}?virtual_host={database}"
+    return f"redis+socket://{parts.path}?virtual_host={database}", {}
+
+
+def django_cache(cache_url: str) -> tuple[str, dict[str, Any]]:
+    """The server in the spelling of django-redis, with its options."""
+    if servers.is_cluster(cache_url):
+        raise ImproperlyConfigured("CACHE_URL names one Redis server, or Sentinels, and no Cluster.")
+    if not cache_url.startswith(f"{servers.SENTINEL}:"):
+        return cache_url, {}
+    named = parse_redis_url("CACHE_URL", cache_url)
+    asking = {"SENTINELS": list(named.nodes), "SENTINEL_KWARGS": named.sentinel_login}
+    factory = {"CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory", **asking}
+    return f"redis://{named.service}/{named.database}", {**factory, "CONNECTION_POOL_KWARGS": named.login}
+
+
+def parse_redis_url(name: str, url: str) -> ServerUrl:
+    """Raises ImproperlyConfigured. The URL may hold a secret: it is not repeated."""
+    try:
+        return ServerUrl.parse(url)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from error
 
 
 def storage_from(url: str) -> dict[str, Any]:

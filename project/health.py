@@ -23,7 +23,6 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-import redis
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -35,8 +34,8 @@ from redis.retry import Retry
 
 from resources.fetch.frontier import queue
 from resources.traffic import counter
-from retry import claims, responses, stores
-from retry.conf import conf
+from retry import claims, responses, servers, stores
+from retry.conf import conf, partition_root
 
 from . import celery, middleware
 
@@ -156,9 +155,9 @@ def _check_database() -> None:
 
 
 def _check_redis(url: str) -> None:
-    limits = {"socket_timeout": PART_TIMEOUT_SECONDS, "socket_connect_timeout": PART_TIMEOUT_SECONDS}
-    with redis.Redis.from_url(url, **limits, retry=Retry(NoBackoff(), 0)) as server:
-        server.set("healthz", 1, ex=10)  # a write: a full or read-only server still answers PING
+    with servers.make_client(url, PART_TIMEOUT_SECONDS, Retry(NoBackoff(), 0)) as server:
+        for partition in range(conf().STATE_PARTITIONS if servers.is_cluster(url) else 1):
+            server.set(partition_root("healthz", partition), 1, ex=10)  # a full or read-only server answers PING
 
 
 def _check_storage() -> None:
@@ -173,7 +172,7 @@ def _check_queues() -> None:
 
 
 def _check_sweeper() -> None:
-    if not stores.fast_client("state").exists(claims.SWEPT_KEY):
+    if not claims.is_swept():
         raise UnhealthyError("no sweep for 10 s: beat or work does not run")
 
 

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from . import processes, schedule
 from .environment import (
     Environment,
-    broker_url,
+    celery_broker,
+    django_cache,
     explain_polling_only,
     load_remembered,
     may_be_reached,
@@ -77,9 +78,10 @@ FILE_UPLOAD_TEMP_DIR = _data.uploads if _data.uploads.is_dir() else None  # made
 # The two Redis servers and the deferral protocol
 REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
 CACHE_URL = env.text("CACHE_URL", f"unix://{_runtime.socket('cache')}")
+BROKER_URL = env.text("BROKER_URL", "")
 SEEN_URL = env.text("SEEN_URL", "") or CACHE_URL
 STATE_MAX_BYTES = env.whole("STATE_MAX_BYTES", (128 if SMALL else 1024) * 1024 * 1024)
-STATE_PARTITIONS = env.whole("STATE_PARTITIONS", 16)
+STATE_PARTITIONS = env.whole("STATE_PARTITIONS", 16 if REDIS_URL.startswith("rediscluster:") else 1)
 CACHE_MAX_BYTES = env.whole("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
 RETRY_AFTER_SERVER = env.text("RETRY_AFTER_SERVER", "/retry_after")
 RETRY_LISTEN = env.text("RETRY_LISTEN", "")
@@ -164,7 +166,7 @@ FETCHERS = env.processes("FETCHERS", 1)
 FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
 FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 2000 if SMALL else 10_000)
-_fetched = {"publisher": "resources.fetch.dispatch.publish", "workers": FETCH_IN_FLIGHT}
+_fetched = {"first_partition": True, "publisher": "resources.fetch.dispatch.publish", "workers": FETCH_IN_FLIGHT}
 _fetched |= {"line": "resources.fetch.frontier.queue.count_jobs_before"}
 _warm = (6 if SMALL else 150) * BACKLOG_LIMIT
 _painted = {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "interactive": True, "skips": True}
@@ -382,8 +384,9 @@ else:
     # A machine that is cut off by dropped packets gets no answer for a quarter of an hour without these.
     _patience = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
     DATABASES["default"]["OPTIONS"] = {"connect_timeout": 2, **_patience, **DATABASES["default"].get("OPTIONS", {})}
+_location, _options = django_cache(CACHE_URL)
 _cache = {
-    "LOCATION": CACHE_URL,
+    "LOCATION": _location,
     "KEY_PREFIX": "django",
     "OPTIONS": {
         "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
@@ -391,6 +394,7 @@ _cache = {
         "SOCKET_TIMEOUT": RETRY_REDIS_TIMEOUT,
         "SOCKET_CONNECT_TIMEOUT": RETRY_REDIS_TIMEOUT,
         "IGNORE_EXCEPTIONS": True,  # while the server is away, nothing is found
+        **_options,
     },
 }
 CACHES: dict[str, dict[str, Any]] = {
@@ -408,12 +412,12 @@ STATIC_URL = "/static/"
 STATIC_ROOT = _data.static
 
 # Celery
-CELERY_BROKER_URL = broker_url(REDIS_URL)
+CELERY_BROKER_URL, BROKER_OPTIONS = celery_broker(BROKER_URL or REDIS_URL)
 # Web processes must not wait: by default a silent broker would block a publish for ever. While some threads wait for
 # it, requests wait for a thread: a request takes up to twice this time, and the time of its other calls to Redis.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     **{"socket_timeout": RETRY_REDIS_TIMEOUT, "socket_connect_timeout": RETRY_REDIS_TIMEOUT},
-    **{"max_retries": 0, "retry_on_timeout": False},
+    **{"max_retries": 0, "retry_on_timeout": False, **BROKER_OPTIONS},
 }
 CELERY_BROKER_CONNECTION_TIMEOUT = RETRY_REDIS_TIMEOUT
 CELERY_BROKER_CONNECTION_RETRY = False

@@ -4,22 +4,20 @@ Also reads the durations that the ends of claims record by kind of work.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Literal
+from itertools import islice, takewhile
+from statistics import fmean
+from typing import Any, Literal
 
 from . import stores
-from .conf import LaneBounds, StateShare, conf
+from .conf import StateShare, conf, partition_of, partition_root, partition_tag
 from .errors import PreparationError
 from .scripts import Reply, ScriptCall
 from .work import Work
 
 FINISHED_CHANNEL = "retry:finished"
 """The Redis channel with one message for each ended claim: the outcome, a space, the work key."""
-
-SWEPT_KEY = "retry:swept"
-"""The key in `state` with the time (ms) since which the sweeper runs. It expires ten seconds after each pass."""
 
 STARTED, SKIPPED = 1, 2
 """Replies of the start call: the work is ours to do; the work had no recent requests, and its claim has ended."""
@@ -30,8 +28,6 @@ LAPSES_IN_A_ROW_SECONDS = 900
 FAILURE_RECORDS = StateShare(1 / 50, record_bytes=420)
 """Failure records, of all work together: those that end soonest are forgotten first."""
 
-SETBACKS_KEY = "retry:setbacks"
-"""The list in `state` of the times (ms) by which the clock was set back, until all expiry times have followed."""
 SETBACK_KEYS_AT_ONCE = 200
 
 DURATION_KEPT_SECONDS = 30 * 24 * 3600
@@ -39,12 +35,10 @@ DURATION_KEPT_SECONDS = 30 * 24 * 3600
 
 UNKNOWN_DURATION_MS = 1000
 
-_COUNTER = "retry:token"
-_CLAIMS_KEY = "retry:claims"
-_LEASES_KEY = "retry:leases"
-_STARTED_KEY = "retry:started"
-
-_DURATION_PREFIX = "retry:duration:"
+FIRST_PARTITION = "fetch:"
+"""The beginning of the keys of works whose claims are in the first partition. Work of a lane whose LaneBounds have
+`first_partition` has such a key: scripts of its publisher start and end it, and a script touches one partition.
+"""
 
 LookMode = Literal["look", "away", "begin", "refresh"]
 
@@ -80,6 +74,9 @@ def begin_call(work: Work, *, refresh: bool, client: str = "", is_popular: bool 
     """
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
+    is_first = partition_of_work(work.key) == 0
+    if conf().RETRY_LANES[lane].get("first_partition") and not is_first:
+        raise ValueError(f"The key of work in the lane {lane} must begin with {FIRST_PARTITION}, not as {work.key}.")
     mode: LookMode = "refresh" if refresh else "begin"
     return _make_look_call(work.key, mode, work.kind, lane, spec, client, is_popular=is_popular)
 
@@ -88,14 +85,12 @@ def _make_look_call(  # noqa: PLR0917  # the arguments of a script
     work_key: str, mode: LookMode, kind: str, lane: str, spec: str, client: str = "", *, is_popular: bool = False
 ) -> ScriptCall:
     lanes = conf().RETRY_LANES
-    bounds = lanes[lane] if lane else LaneBounds(limit=0, workers=1)
+    limit, workers = conf().lane_share(lane) if lane else (0, 1)
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
-    of_work = [_claim_key(work_key), f"retry:done:{work_key}", f"retry:failure:{work_key}"]
-    limits = (bounds["limit"], bounds["workers"])
-    asked = (client, "1" if is_popular else "", "1" if "publisher" in bounds else "", json.dumps(_end_terms()))
-    arguments = (work_key, kind, mode, lane, *limits, spec, UNKNOWN_DURATION_MS, *asked)
-    keys = [*of_work, _COUNTER, _CLAIMS_KEY, queued_key(lane)]
-    return ScriptCall("state", "look", keys, (*arguments, *faster_lanes))
+    is_published = bool(lane) and "publisher" in lanes[lane]
+    asked = (client, "1" if is_popular else "", "1" if is_published else "", json.dumps(_end_terms()))
+    arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS, *asked)
+    return _call_at(work_key, "look", *arguments, *faster_lanes)
 
 
 def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
@@ -104,12 +99,12 @@ def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
     The reply is STARTED for the one copy that wins, and SKIPPED for work of a long lane without a request in
     RETRY_SKIP_SECONDS.
     """
-    return ScriptCall("state", "start", (), (start_terms(), work_key, token, nonce))
+    return _call_at(work_key, "start", start_terms(), work_key, token, nonce)
 
 
 def start_next_call(lane: str, work_key: str, nonce: str) -> ScriptCall:
-    """The call that starts the first work of the lane, or this one if none waits there."""
-    return ScriptCall("state", "start_next", (), (start_terms(), lane, nonce, work_key))
+    """The call that starts the first work of the lane in that work's partition, or this one if none waits there."""
+    return _call_at(work_key, "start_next", start_terms(), lane, nonce, work_key)
 
 
 def read_started(reply: Reply) -> StartedWork:
@@ -127,7 +122,7 @@ def start_terms() -> str:
         "default_ms": UNKNOWN_DURATION_MS,
         "skip_ms": int(conf().RETRY_SKIP_SECONDS * 1000),
         "backlog_ms": conf().RETRY_SKIP_BACKLOG_SECONDS * 1000,
-        "workers": {name: lane["workers"] for name, lane in conf().RETRY_LANES.items() if lane.get("skips")},
+        "workers": {name: conf().lane_share(name)[1] for name, lane in conf().RETRY_LANES.items() if lane.get("skips")},
     }
     return json.dumps(terms)
 
@@ -140,7 +135,7 @@ def _end_terms() -> dict[str, int | str]:
 def renew_call(work_key: str, token: int) -> ScriptCall:
     """The call that renews the lease. The reply is 0 if another worker has the claim by now."""
     lease_ms = int(conf().RETRY_LEASE_SECONDS * 1000)
-    return ScriptCall("state", "renew", [_claim_key(work_key), _LEASES_KEY], [work_key, token, lease_ms])
+    return _call_at(work_key, "renew", work_key, token, lease_ms)
 
 
 def requeue_call(work_key: str, token: int, wait_seconds: float, nonce: str) -> ScriptCall:
@@ -148,12 +143,12 @@ def requeue_call(work_key: str, token: int, wait_seconds: float, nonce: str) -> 
 
     Only the copy of the work that started with this nonce may do so. The reply is 0 if another copy runs, or none.
     """
-    return ScriptCall("state", "requeue", (), [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS, nonce])
+    return _call_at(work_key, "requeue", work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS, nonce)
 
 
 def abandon_call(work_key: str, token: int) -> ScriptCall:
     """The call that abandons a claim whose work could not be handed over."""
-    return ScriptCall("state", "abandon", [_claim_key(work_key), _CLAIMS_KEY], [work_key, token, FINISHED_CHANNEL])
+    return _call_at(work_key, "abandon", work_key, token, FINISHED_CHANNEL)
 
 
 def finish_stored_call(work_key: str, token: int, duration_seconds: float) -> ScriptCall:
@@ -167,7 +162,7 @@ def finish_failed_call(work_key: str, token: int, error: PreparationError, *, lu
 
 def finish_call(ending: ClaimEnd) -> ScriptCall:
     """The call that ends a claim. The reply is 0 if another worker has the claim by now, or there is none."""
-    return ScriptCall("state", "finish", (), (finish_terms(), *ending.arguments))
+    return _call_at(str(ending.arguments[0]), "finish", finish_terms(), *ending.arguments)
 
 
 def stored_end(work_key: str, token: int, duration_seconds: float) -> ClaimEnd:
@@ -184,34 +179,34 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 def finish_terms() -> str:
     """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
-    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": FAILURE_RECORDS.most_records}
+    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": FAILURE_RECORDS.most_in_partition}
     return json.dumps({**_end_terms(), **bounds})
 
 
 def place_call(work_key: str) -> ScriptCall:
     """The call that returns the lane, the spec and the place of claimed work: see place.lua."""
-    return ScriptCall("state", "place", [_claim_key(work_key)], [work_key])
+    return _call_at(work_key, "place", work_key)
 
 
-def sweep_call(most: int) -> ScriptCall:
-    """The call that returns due claims, at most so many: see sweep.lua."""
-    keys = [_CLAIMS_KEY, _LEASES_KEY, _COUNTER, SWEPT_KEY, SETBACKS_KEY]
-    return ScriptCall("state", "sweep", keys, [most, LAPSES_IN_A_ROW_SECONDS * 1000])
+def sweep_call(partition: int, most: int, *, cache_is_away: bool) -> ScriptCall:
+    """The call that returns due claims of a partition, at most so many: see sweep.lua."""
+    arguments = (most, LAPSES_IN_A_ROW_SECONDS * 1000, "1" if cache_is_away else "")
+    return ScriptCall("state", "sweep", [_root(partition)], arguments)
 
 
-def setback_call() -> ScriptCall:
+def setback_call(partition: int) -> ScriptCall:
     """The call that brings the expiry times of some keys forward after the clock was set back: see setback.lua.
 
     The reply is 1 if there is more to do.
     """
-    return ScriptCall("state", "setback", [SETBACKS_KEY], [SETBACK_KEYS_AT_ONCE])
+    arguments = (SETBACK_KEYS_AT_ONCE, partition_tag(partition), "1" if partition == 0 else "")
+    return ScriptCall("state", "setback", [_root(partition)], arguments)
 
 
-def age_call(lane: str, up: str, most: int) -> ScriptCall:
+def age_call(partition: int, lane: str, up: str, most: int) -> ScriptCall:
     """The call that moves work one lane up from a lane without a start in RETRY_AGE_SECONDS: see age.lua."""
-    age_ms, limit = int(conf().RETRY_AGE_SECONDS * 1000), conf().RETRY_LANES[up]["limit"]
-    keys = [queued_key(lane), queued_key(up), _CLAIMS_KEY, _STARTED_KEY]
-    return ScriptCall("state", "age", keys, [lane, up, limit, age_ms, most])
+    age_ms, (limit, _) = int(conf().RETRY_AGE_SECONDS * 1000), conf().lane_share(up)
+    return ScriptCall("state", "age", [_root(partition)], [lane, up, limit, age_ms, most])
 
 
 def load_durations(kinds: Collection[str]) -> dict[str, float]:
@@ -219,15 +214,60 @@ def load_durations(kinds: Collection[str]) -> dict[str, float]:
     asked = list(kinds)
     if not asked:
         return {}
+    found = _read_partitions([(kind, "get", f"duration:{kind}") for kind in asked])
+    seconds = {kind: [float(ms) / 1000 for ms in found[kind] if ms is not None] for kind in asked}
+    return {kind: fmean(known) for kind, known in seconds.items() if known}
+
+
+def count_queued(lanes: Sequence[str]) -> dict[str, int]:
+    """Counts the works that wait in each of the lanes. Raises StoreUnavailable."""
+    found = _read_partitions([(lane, "zcard", f"queued:{lane}") for lane in lanes])
+    return {lane: sum(map(int, found[lane])) for lane in lanes}
+
+
+def load_last_starts() -> tuple[dict[str, float], float]:
+    """Loads the times of the last starts by lane, and the present time, by the clock of `state`, in Unix seconds.
+
+    Raises StoreUnavailable.
+    """
+    starts: dict[str, float] = {}
+    for held in _read_partitions([("", "hgetall", "started")])[""]:
+        for lane, ms in held.items():
+            starts[lane.decode()] = max(starts.get(lane.decode(), 0), float(ms) / 1000)
     with stores.translate_errors("state"):
-        found = stores.fast_client("state").mget([f"{_DURATION_PREFIX}{kind}" for kind in asked])
-    return {kind: float(ms) / 1000 for kind, ms in zip(asked, found, strict=True) if ms is not None}
+        seconds, microseconds = stores.fast_client("state").time()
+    return starts, seconds + microseconds / 1_000_000
 
 
-def queued_key(lane: str) -> str:
+def is_swept() -> bool:
+    """Tells whether the sweeper has passed all partitions in the last ten seconds. Raises StoreUnavailable."""
+    return all(_read_partitions([("", "get", "swept")])[""])
+
+
+def _read_partitions(reads: Sequence[tuple[str, str, str]]) -> dict[str, list[Any]]:
+    """Reads keys of all partitions in one trip, each given by a name for the replies, a command, and the key's end."""
+    with stores.translate_errors("state"), stores.fast_client("state").pipeline(transaction=False) as pipeline:
+        for _, command, key in reads:
+            for partition in range(conf().STATE_PARTITIONS):
+                getattr(pipeline, command)(f"{_root(partition)}:{key}")
+        replies = iter(pipeline.execute())
+    return {name: list(islice(replies, conf().STATE_PARTITIONS)) for name, _, _ in reads}
+
+
+def partition_of_work(work_key: str) -> int:
+    """The partition of `state` with the claim of the work."""
+    return 0 if work_key.startswith(FIRST_PARTITION) else partition_of(work_key)
+
+
+def queued_key(lane: str, partition: int = 0) -> str:
     """The Redis key of the sorted set of work keys that wait in a lane."""
-    return f"retry:queued:{lane}"
+    return f"{_root(partition)}:queued:{lane}"
 
 
-def _claim_key(work_key: str) -> str:
-    return f"retry:claim:{work_key}"
+def _root(partition: int) -> str:
+    return partition_root("retry", partition)
+
+
+def _call_at(work_key: str, script: str, *arguments: str | float) -> ScriptCall:
+    """The call of a script in the partition of the work."""
+    return ScriptCall("state", script, [_root(partition_of_work(work_key))], arguments)

@@ -16,7 +16,8 @@ class LaneBounds(TypedDict):
     `interactive` lanes have work with waiting clients. With `skips`, work without recent requests is skipped while the
     lane is long. `up` names the faster lane to which
     work moves when none has started for long. `publisher` is the dotted path of a lanes.Publisher for work that does
-    not go to Celery, and `line` that of the lanes.Line that counts the work before it.
+    not go to Celery, and `line` that of the lanes.Line that counts the work before it. The claims of a lane with
+    `first_partition` are all in the first partition of `state`: scripts of its publisher start and end its works.
     """
 
     limit: int
@@ -26,6 +27,7 @@ class LaneBounds(TypedDict):
     up: NotRequired[str]
     publisher: NotRequired[str]
     line: NotRequired[str]
+    first_partition: NotRequired[bool]
 
 
 def _default_lanes() -> dict[str, LaneBounds]:
@@ -43,6 +45,7 @@ class Conf:
 
     REDIS_URL: str = "redis://127.0.0.1:6379/0"
     CACHE_URL: str = "redis://127.0.0.1:6379/1"
+    BROKER_URL: str = ""
     PUBLIC_URL: str = ""
     RETRY_AFTER_SERVER: str = "/retry_after"
     DEFAULT_RETRY_TIMEOUT: float = 25
@@ -52,7 +55,7 @@ class Conf:
     RETRY_MAX_CLIENTS: int = 20_000
     RETRY_CLIENTS_PER_ADDRESS: int = 0
     STATE_MAX_BYTES: int = 1024**3
-    STATE_PARTITIONS: int = 16
+    STATE_PARTITIONS: int = 1
     RETRY_FRONT: str = ""
     RETRY_INSTANCE: str = ""
     HOT_SECONDS: float = 5
@@ -73,6 +76,12 @@ class Conf:
     RETRY_SKIP_SECONDS: float = 30
     RETRY_SKIP_BACKLOG_SECONDS: float = 10
     RETRY_AGE_SECONDS: float = 30
+
+    def lane_share(self, lane: str) -> tuple[int, float]:
+        """The most works that wait in the lane in one partition, and the workers that these have."""
+        bounds = self.RETRY_LANES[lane]
+        parts = 1 if bounds.get("first_partition") else self.STATE_PARTITIONS
+        return -(-bounds["limit"] // parts), bounds["workers"] / parts
 
     def again_seconds(self, expected_seconds: float) -> float:
         """Seconds until a client should come again: at most DEFAULT_RETRY_TIMEOUT, so that its work is not skipped."""
@@ -113,7 +122,11 @@ def partition_root(app: str, partition: int) -> str:
     Keys of one tag are on one node of a Redis Cluster: a script has the root as its first key, and makes the names of
     all others from it (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
     """
-    return f"{app}:{{{partition}}}"
+    return f"{app}:{partition_tag(partition)}"
+
+
+def partition_tag(partition: int) -> str:
+    return f"{{{partition}}}"
 
 
 setting_changed.connect(lambda **_: conf.cache_clear(), weak=False)  # tests override settings

@@ -11,12 +11,13 @@ share of the oldest one. Times are Unix seconds.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from . import stores
-from .conf import StateShare, conf
+from .conf import StateShare, conf, partition_of, partition_root
 from .errors import StoreUnavailable
 from .scripts import ScriptCall
 
@@ -24,8 +25,6 @@ PERIOD_SECONDS = 600
 DAY_SECONDS = 86_400
 PERIOD_KEPT_SECONDS = DAY_SECONDS + 2 * PERIOD_SECONDS
 """The counts of a period are kept for this long after their last change: a day, and the partly counted periods."""
-
-HITS_KEY = "retry:requests"
 
 PARTS_SUFFIX = "/parts"
 """The suffix of a kind under which the parts of its groups are counted, as `layer/zoom`."""
@@ -41,9 +40,6 @@ GENERATION_MARK = "@"
 """The text behind this mark in a content key tells contents of one address apart; popularity counts them as one."""
 
 WINDOW_KEYS = 1000
-
-_GROUPS_KEY = "retry:requests:groups"
-_DECAYS_KEY = "retry:popular:decays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ def count_call(
     rows = [[hit.kind, hit.group, hit.answer, hit.exists, hit.period, hit.number] for hit in found]
     half_life, most_keys = conf().POPULARITY_HALF_LIFE_SECONDS, conf().POPULARITY_KEYS
     bounds = (PERIOD_KEPT_SECONDS, half_life, most_keys, NAMED_GROUPS.most_records)
-    keys = [_position_key(source), HITS_KEY, _GROUPS_KEY, _DECAYS_KEY]
+    keys = [_root(), _position_key(source), hits_key(), f"{hits_key()}:groups", _decays_key()]
     return ScriptCall("state", "count", keys, [before, after, *bounds, json.dumps(rows), json.dumps(by_kind)])
 
 
@@ -109,7 +105,9 @@ def is_popular(content_key: str) -> bool:
 def weighted_requests(content_key: str) -> float:
     """Loads the weighted number of the content's requests; 0 for an unknown key. Raises StoreUnavailable."""
     kind = content_kind(content_key)
-    reply = stores.execute_call(ScriptCall("state", "popular", [_popular_key(kind), _DECAYS_KEY], [kind, content_key]))
+    reply = stores.execute_call(
+        ScriptCall("state", "popular", [_popular_key(kind), _decays_key()], [kind, content_key])
+    )
     assert isinstance(reply, bytes)
     return float(reply)
 
@@ -137,14 +135,13 @@ def most_popular_contents(
 def _load_window(kind: str, start: int) -> list[tuple[str, float]]:
     """Loads the keys of one window of ranks from `start`, each with its score's value now."""
     with stores.fast_client("state").pipeline() as pipeline:
-        pipeline.time()
-        pipeline.hget(_DECAYS_KEY, kind)
+        pipeline.hget(_decays_key(), kind)
         pipeline.zrevrange(_popular_key(kind), start, start + WINDOW_KEYS - 1, withscores=True)
-        time, decay, scores = pipeline.execute()
+        decay, scores = pipeline.execute()
     if decay is None:
         return []
     landmark, half_life = (float(part) for part in decay.split())
-    now = time[0] + time[1] / 1_000_000
+    now = time.time()  # that of `state` may differ by seconds, and half-lives are hours
     ranked = cast("list[tuple[bytes, float]]", scores)
     return [(key.decode(), decayed_value(score, landmark, half_life, now)) for key, score in ranked]
 
@@ -153,12 +150,25 @@ def content_kind(content_key: str) -> str:
     return content_key.partition(":")[0]
 
 
+def hits_key() -> str:
+    """The key of the counts since ever. All counts are in one partition: one script counts a slice of a log."""
+    return f"{_root()}:requests"
+
+
+def _root() -> str:
+    return partition_root("retry", partition_of("requests"))
+
+
 def _position_key(source: str) -> str:
-    return f"retry:counted:{source}"
+    return f"{_root()}:counted:{source}"
 
 
 def _popular_key(kind: str) -> str:
-    return f"retry:popular:{kind}"
+    return f"{_root()}:popular:{kind}"
+
+
+def _decays_key() -> str:
+    return f"{_root()}:popular:decays"
 
 
 def load_totals() -> list[TotalHits]:
@@ -167,7 +177,7 @@ def load_totals() -> list[TotalHits]:
     The kinds of such counts have a suffix that begins with a slash. Raises StoreUnavailable.
     """
     with stores.translate_errors("state"):
-        held = stores.fast_client("state").hgetall(HITS_KEY)
+        held = stores.fast_client("state").hgetall(hits_key())
     found = []
     for field, number in cast("dict[bytes, bytes]", held).items():
         kind, group, answer = field.decode().split(" ")
@@ -181,7 +191,7 @@ def load_group_hits(kind: str, group: str, now: float, seconds: tuple[float, ...
     numbers = sorted(set().union(*spans)) if spans else []
     fields = [f"{kind} {group} {answer}" for answer in ANSWER_WORDS]
     with stores.translate_errors("state"), stores.fast_client("state").pipeline(transaction=False) as pipeline:
-        for name in (HITS_KEY, *(f"{HITS_KEY}:{number}" for number in numbers)):
+        for name in (hits_key(), *(f"{hits_key()}:{number}" for number in numbers)):
             pipeline.hmget(name, fields)
         ever, *recent = [_answer_counts(reply) for reply in pipeline.execute()]
     held = dict(zip(numbers, recent, strict=True))
@@ -192,7 +202,7 @@ def load_hits_ever(kind: str, groups: Sequence[str]) -> list[dict[str, float]]:
     """Loads the counts by answer since ever, for each of the groups. Raises StoreUnavailable."""
     fields = [f"{kind} {group} {answer}" for group in groups for answer in ANSWER_WORDS]
     with stores.translate_errors("state"):
-        reply = cast("list[bytes | None]", stores.fast_client("state").hmget(HITS_KEY, fields) if fields else [])
+        reply = cast("list[bytes | None]", stores.fast_client("state").hmget(hits_key(), fields) if fields else [])
     step = len(ANSWER_WORDS)
     return [_answer_counts(reply[start : start + step]) for start in range(0, len(fields), step)]
 

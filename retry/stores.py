@@ -1,34 +1,32 @@
 """The two Redis servers: `state` for claims and queues, `cache` for content. Runs the script calls.
 
-Web processes fail fast, behind one circuit breaker per process and server. Workers are patient: their results
-have already been paid for. Asynchronous calls go in one pipeline, packed by hiredis, with one timer for many
-replies: redis-py's own pipeline costs several times as much.
+Web processes fail fast, behind one circuit breaker per process and server, or node of a Cluster. Workers are patient:
+their results have already been paid for. Asynchronous calls go in one pipeline for each server or node.
 """
 
 import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-import hiredis
 import redis
 import redis.asyncio
-from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 from redis.retry import Retry
 
-from . import metrics
+from . import metrics, servers
 from .conf import StateShare, conf
 from .errors import StoreUnavailable
 from .scripts import Reply, ScriptCall, Server
+from .servers import AsyncClient, slot_of
 
 
 @dataclass(slots=True)
@@ -63,88 +61,16 @@ class CircuitBreaker:
         self._open_until = 0.0
 
 
-REPLIES_PER_TIMEOUT = 50
-"""So many replies of one trip must come within the timeout of a single one."""
-
-
-@cache
-def packing_class(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """A connection class that packs commands with hiredis, in a tenth of the time: redis-py only unpacks with it.
-
-    A task that is cancelled while it sends must end: redis-py sends by asyncio.wait_for, which may swallow the
-    cancellation until Python 3.12 (python/cpython#86296).
-    """
-
-    def pack_command(self: AbstractConnection, *args: Any) -> list[bytes]:
-        if " " in args[0]:  # a name of two words
-            return list(kind.pack_command(self, *args))
-        return [hiredis.pack_command(args)]
-
-    async def send_packed_command(
-        self: AbstractConnection, command: bytes | str | Iterable[bytes], check_health: bool = True
-    ) -> None:
-        if not self.is_connected:
-            await self.connect_check_health(check_health=False)
-        if check_health:
-            await self.check_health()  # type: ignore[no-untyped-call]
-        try:
-            async with asyncio.timeout(self.socket_timeout):
-                await self._send_packed_command(_command_chunks(command))
-        except OSError as error:  # a timeout is one, too
-            await self.disconnect(nowait=True)
-            kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
-            raise kind_of_error(f"cannot be sent: {str(error) or 'not in time'}") from error
-        except BaseException:
-            await self.disconnect(nowait=True)  # part of it may have been sent
-            raise
-
-    return type(kind.__name__, (kind,), {"pack_command": pack_command, "send_packed_command": send_packed_command})
-
-
-def _command_chunks(command: bytes | str | Iterable[bytes]) -> Iterable[bytes]:
-    if isinstance(command, str):
-        command = command.encode()
-    return [command] if isinstance(command, bytes) else command
-
-
-async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[tuple[Any, ...]]) -> list[Reply]:
-    """Sends all commands and returns their replies, refusals in their places. Raises RedisError.
-
-    redis-py's own pipeline sets a timer for each reply, which costs as much as all other work for it.
-    """
-    pool, found = client.connection_pool, list[Reply]()
-    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-    try:
-        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-        while len(found) < len(commands):
-            async with asyncio.timeout(connection.socket_timeout):
-                for _ in commands[len(found) : len(found) + REPLIES_PER_TIMEOUT]:
-                    found.append(await _read_reply(connection))
-    except OSError as error:  # a timeout is one, too
-        kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
-        raise kind_of_error(str(error) or "no reply in time") from error
-    finally:
-        await pool.release(connection)
-    return found
-
-
-async def _read_reply(connection: AbstractConnection) -> Reply:
-    """Reads the next reply. Any error but a refusal has ended the connection."""
-    try:
-        return cast(Reply, await connection.read_response(timeout=math.inf))
-    except ResponseError as error:
-        return error
-
-
 Result = TypeVar("Result")
 Steps = Generator[ScriptCall, Reply, Result]
 
 PATIENT_TIMEOUT_SECONDS = 5
 PATIENT_RETRIES = 6  # 0.5 + 1 + 2 + 2 + 2 + 2 s: longer than a restart of the server
 
-AsyncClients = dict[Server, "redis.asyncio.Redis"]
+AsyncClients = dict[Server, AsyncClient]
 
-BREAKERS: dict[Server, CircuitBreaker] = {"state": CircuitBreaker(), "cache": CircuitBreaker()}
+BREAKERS: dict[str, CircuitBreaker] = defaultdict(CircuitBreaker, state=CircuitBreaker(), cache=CircuitBreaker())
+"""By the name of the server. Of a Cluster, each partition has one of its own: a node that fails is one of several."""
 
 _log = logging.getLogger("tarry.stores")
 
@@ -154,12 +80,18 @@ def translate_errors(server: Server) -> Iterator[None]:
     """Turns redis-py's errors within the block into StoreUnavailable."""
     try:
         yield
-    except RedisError as error:
+    except (RedisError, RedisClusterException) as error:
         raise StoreUnavailable(f"{server}: {error}") from error
 
 
 def server_url(server: Server) -> str:
     return conf().REDIS_URL if server == "state" else conf().CACHE_URL
+
+
+def _breaker_name(call: ScriptCall) -> str:
+    if not servers.is_cluster(server_url(call.server)):
+        return call.server
+    return f"{call.server} {call.keys[0].partition('{')[2].partition('}')[0]}"
 
 
 def make_single_step(call: ScriptCall) -> Steps[Reply]:
@@ -209,7 +141,7 @@ def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> lis
 
 def execute_call(call: ScriptCall) -> Reply:
     """Runs one call, failing fast. Raises StoreUnavailable; the server may still run the call later."""
-    with translate_errors(call.server), _behind_breaker(call.server, RedisError):
+    with translate_errors(call.server), _behind_breaker(_breaker_name(call), RedisError):
         return _execute_on(fast_client(call.server), call)
 
 
@@ -228,10 +160,10 @@ def execute_all_patiently(server: Server, calls: Sequence[ScriptCall]) -> list[R
         return []
     with translate_errors(server):
         with metrics.time_call(f"redis.{server}"):
-            replies = _pipelined_patiently(server, [call.by_digest() for call in calls])
+            replies = _pipelined_patiently(server, calls, ScriptCall.by_digest)
             if unknown := _unknown_places(replies):
-                texts = [calls[place].by_text() for place in unknown]
-                replies = _merge_replies(replies, unknown, _pipelined_patiently(server, texts))
+                missing = [calls[place] for place in unknown]
+                replies = _merge_replies(replies, unknown, _pipelined_patiently(server, missing, ScriptCall.by_text))
         return _require_no_refusal(replies)
 
 
@@ -270,41 +202,115 @@ async def _replies_by_index(clients: AsyncClients, calls: dict[int, ScriptCall])
 
 
 async def execute_all(
-    client: "redis.asyncio.Redis", server: Server, calls: Sequence[ScriptCall]
+    client: AsyncClient, server: Server, calls: Sequence[ScriptCall]
 ) -> list[Reply | StoreUnavailable]:
-    """Runs calls in a single round trip. A refused call has its error in the place of its reply.
+    """Runs calls in a single round trip, to each node of a Cluster. A refused call has its error for its reply.
 
     Raises StoreUnavailable for all of them if no reply came, or only refusals.
     """
-    with translate_errors(server), _behind_breaker(server, RedisError), metrics.time_call(f"redis.{server}"):
-        replies = await pipeline_commands(client, [call.by_digest() for call in calls])
-        if unknown := _unknown_places(replies):
-            texts = [calls[place].by_text() for place in unknown]
-            replies = _merge_replies(replies, unknown, await pipeline_commands(client, texts))
-        if all(isinstance(reply, RedisError) for reply in replies):
+    if isinstance(client, servers.ClusterClient):
+        replies = await _execute_at_nodes(client, server, calls)
+    else:
+        with translate_errors(server):
+            replies = await _execute_together(client, server, server, calls)
+    if all(isinstance(reply, RedisError) for reply in replies):
+        with translate_errors(server):
             _require_no_refusal(replies)
     return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
 
 
+async def _execute_at_nodes(client: servers.ClusterClient, server: Server, calls: Sequence[ScriptCall]) -> list[Reply]:
+    """Runs calls at the nodes of their keys, once more where a slot has moved. Errors stand for their replies."""
+    replies = await _execute_at_known_nodes(client, server, calls)
+    moved = [place for place, reply in enumerate(replies) if servers.has_moved(reply)]
+    if moved:
+        await client.look_again()
+        again = await _execute_at_known_nodes(client, server, [calls[place] for place in moved])
+        replies = _merge_replies(replies, moved, again)
+    elif any(isinstance(reply, redis.ConnectionError | redis.TimeoutError) for reply in replies):
+        await client.look_again()  # a replica may be the primary by now
+    return replies
+
+
+async def _execute_at_known_nodes(
+    client: servers.ClusterClient, server: Server, calls: Sequence[ScriptCall]
+) -> list[Reply]:
+    by_name: dict[str, list[int]] = {}
+    for place, call in enumerate(calls):
+        by_name.setdefault(_breaker_name(call), []).append(place)
+
+    async def execute(name: str, places: list[int]) -> list[Reply]:
+        try:
+            node = await client.node_of(slot_of(calls[places[0]].keys[0]))
+            return await _execute_together(node, server, name, [calls[place] for place in places])
+        except RedisError as error:
+            return [error] * len(places)
+
+    found = await asyncio.gather(*(execute(name, places) for name, places in by_name.items()))
+    replies = {
+        place: reply
+        for places, some in zip(by_name.values(), found, strict=True)
+        for place, reply in zip(places, some, strict=True)
+    }
+    return [replies[place] for place in range(len(calls))]
+
+
+async def _execute_together(
+    client: "redis.asyncio.Redis", server: Server, breaker_name: str, calls: Sequence[ScriptCall]
+) -> list[Reply]:
+    """Runs calls in a single round trip, behind a breaker. Raises RedisError; refusals are in their places."""
+    with _behind_breaker(breaker_name, RedisError), metrics.time_call(f"redis.{server}"):
+        replies = await servers.pipeline_commands(client, [call.by_digest() for call in calls])
+        if unknown := _unknown_places(replies):
+            texts = [calls[place].by_text() for place in unknown]
+            replies = _merge_replies(replies, unknown, await servers.pipeline_commands(client, texts))
+        if all(isinstance(reply, RedisError) and not servers.has_moved(reply) for reply in replies):
+            _require_no_refusal(replies)
+    return replies
+
+
 @contextmanager
-def _behind_breaker(server: Server, *failures: type[Exception]) -> Iterator[None]:
+def _behind_breaker(name: str, *failures: type[Exception]) -> Iterator[None]:
     """Runs the block unless a call failed a moment ago. Raises redis.ConnectionError then."""
-    breaker = BREAKERS[server]
+    breaker = BREAKERS[name]
     if not breaker.allows(time.monotonic()):
         raise redis.ConnectionError("did not answer a moment ago")
     try:
         yield
     except failures as error:
         if breaker.failed(time.monotonic()):
-            _log.warning("a store failed", extra={"store": server, "error": str(error)})
+            _log.warning("a store failed", extra={"store": name, "error": str(error)})
         raise
     breaker.succeeded()
 
 
+_FAST, _PATIENT = Retry(NoBackoff(), 0), Retry(ExponentialBackoff(base=0.5, cap=2), PATIENT_RETRIES)
+
+
 @cache
 def _make_client(address: str, patient: bool, timeout: float) -> "redis.Redis":
-    retry = Retry(ExponentialBackoff(base=0.5, cap=2), PATIENT_RETRIES) if patient else Retry(NoBackoff(), 0)
-    return redis.Redis.from_url(address, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+    return servers.make_client(address, timeout, _PATIENT if patient else _FAST)
+
+
+def broker_client() -> "redis.Redis":
+    """A client of the broker that fails fast: Celery's queues are lists there. It is `state` unless it is a Cluster."""
+    return fast_client_at(conf().BROKER_URL or conf().REDIS_URL)
+
+
+def count_messages(queues: Sequence[str]) -> dict[str, int]:
+    """Counts the messages that wait in Celery's queues. Raises StoreUnavailable."""
+    with translate_errors("state"), broker_client().pipeline(transaction=False) as pipeline:
+        for queue in queues:
+            pipeline.llen(queue)
+        return dict(zip(queues, map(int, pipeline.execute()), strict=True))
+
+
+def answers(server: Server) -> bool:
+    """Tells whether the server answers now."""
+    try:
+        return bool(fast_client(server).ping())
+    except RedisError:
+        return False
 
 
 def fast_client(server: Server) -> "redis.Redis":
@@ -329,15 +335,10 @@ def patient_client(server: Server) -> "redis.Redis":
     return _make_client(server_url(server), True, PATIENT_TIMEOUT_SECONDS)
 
 
-def async_client(server: Server, *, patient: bool = False) -> "redis.asyncio.Redis":
-    """A new client for the running event loop. It fails fast unless it is patient. The caller closes it."""
+def async_client(server: Server, *, patient: bool = False) -> AsyncClient:
+    """A new client for the running event loop. It fails fast, the sooner unless it is patient. The caller closes it."""
     timeout = PATIENT_TIMEOUT_SECONDS if patient else conf().RETRY_REDIS_TIMEOUT
-    client = redis.asyncio.Redis.from_url(
-        server_url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
-    )
-    pool = client.connection_pool
-    pool.connection_class = packing_class(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
-    return client
+    return servers.make_async_client(server_url(server), timeout)
 
 
 def async_clients(*, patient: bool = False) -> AsyncClients:
@@ -388,8 +389,8 @@ def _require_no_refusal(replies: list[Reply]) -> list[Reply]:
     return replies
 
 
-def _pipelined_patiently(server: Server, commands: Sequence[tuple[object, ...]]) -> list[Reply]:
-    with patient_client(server).pipeline(transaction=False) as pipeline:
-        for command in commands:
-            pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
-        return list(pipeline.execute(raise_on_error=False))
+def _pipelined_patiently(
+    server: Server, calls: Sequence[ScriptCall], command: Callable[[ScriptCall], servers.Command]
+) -> list[Reply]:
+    slots = [slot_of(call.keys[0]) if call.keys else 0 for call in calls]
+    return servers.run_commands(patient_client(server), [command(call) for call in calls], slots, _PATIENT)

@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from .claims import FINISHED_CHANNEL
 from .rooms import WaitingClients
+from .servers import ClusterClient
 from .stores import async_client
 
 SILENCE_SECONDS = 5.0
@@ -65,7 +66,8 @@ async def look_again_forever(waiting: WaitingClients) -> None:
 async def _listen_once(channel: str, hear: MessageHandler) -> None:
     client = async_client("state")
     try:
-        async with client.pubsub() as subscription:
+        node = await client.any_node() if isinstance(client, ClusterClient) else client
+        async with node.pubsub() as subscription:
             await subscription.subscribe(channel)
             asked = False
             while True:

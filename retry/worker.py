@@ -94,7 +94,7 @@ def _call_task(started: StartedWork) -> None:
 
 
 def _task_name(work_key: str) -> str:
-    return work_key.partition(":")[0]
+    return work_key.removeprefix(claims.FIRST_PARTITION).partition(":")[0]
 
 
 def _prepare_started(work_key: str, token: int, preparer: Preparer) -> None:
@@ -158,10 +158,16 @@ def _renew_lease_until(ended: Event, work_key: str, token: int) -> None:
 
 
 def sweep_claims() -> int:
-    """Sweeps the due claims, in one pass. Returns their number. Raises StoreUnavailable."""
-    found = stores.execute_patiently(claims.sweep_call(MAX_SWEPT_CLAIMS))
-    assert isinstance(found, list)
-    for what, work_key, token, lane, spec in found:
+    """Sweeps the due claims of all partitions, in one pass. Returns their number. Raises StoreUnavailable."""
+    swept = _read_due_claims()
+    lacking = _count_lacking({lane for what, _, _, lane, _ in swept if what == b"due"})
+    found = 0
+    for what, work_key, token, lane, spec in swept:
+        if what == b"due":
+            lacking[lane] -= 1
+            if lacking[lane] < 0:  # a message that waits stands for it
+                continue
+        found += 1
         if what == b"lapsed":
             metrics.count_republication("given up")
             _sweeping_log.error("lost its worker twice", extra={"work": work_key.decode()})
@@ -169,31 +175,59 @@ def sweep_claims() -> int:
         else:
             _republish("again", work_key.decode(), int(token), lane.decode(), spec)
     _follow_setback()
-    return len(found)
+    return found
+
+
+SweptClaim = tuple[bytes, bytes, bytes, bytes, bytes]
+"""What is due, the work key, the token, the lane, and the spec: see sweep.lua."""
+
+
+def _read_due_claims() -> list[SweptClaim]:
+    """Returns the due claims of all partitions, at random: each message is of one partition, and any may be lost."""
+    partitions = range(conf().STATE_PARTITIONS)
+    cache_is_away = not stores.answers("cache")
+    calls = [claims.sweep_call(each, MAX_SWEPT_CLAIMS, cache_is_away=cache_is_away) for each in partitions]
+    found = [one for reply in stores.execute_all_patiently("state", calls) for one in cast("list[SweptClaim]", reply)]
+    return found if len(calls) == 1 else random.sample(found, len(found))
+
+
+def _count_lacking(due_lanes: set[bytes]) -> dict[bytes, int]:
+    """Counts the works of each lane for which no message waits. A lane with a publisher has no messages."""
+    names = [lane.decode() for lane in due_lanes]
+    celery_queues = [name for name in names if "publisher" not in conf().RETRY_LANES.get(name, {})]
+    queued, messages = claims.count_queued(names), stores.count_messages(celery_queues)
+    return {name.encode(): queued[name] - messages.get(name, 0) for name in names}
 
 
 def _follow_setback() -> None:
     """Brings expiry times forward after the clock was set back; the next pass goes on with the rest."""
     until = time.monotonic() + MAX_SETBACK_SECONDS
-    while stores.execute_patiently(claims.setback_call()) == 1 and time.monotonic() < until:
-        pass
+    for partition in range(conf().STATE_PARTITIONS):
+        while stores.execute_patiently(claims.setback_call(partition)) == 1:
+            if time.monotonic() >= until:
+                return
 
 
 def age_lanes() -> int:
     """Moves the oldest work of lanes in which nothing starts one lane up. Returns how many. Raises StoreUnavailable."""
-    moved = 0
-    for name, lane in conf().RETRY_LANES.items() if conf().RETRY_AGE_SECONDS else ():
-        if up := lane.get("up"):
-            moved += _age_lane(name, up)
-    return moved
+    if not conf().RETRY_AGE_SECONDS:
+        return 0
+    started, now = claims.load_last_starts()
+    ups = {name: lane["up"] for name, lane in conf().RETRY_LANES.items() if "up" in lane}
+    idle = [name for name in ups if started.get(name, 0) <= now - conf().RETRY_AGE_SECONDS]
+    return sum(_age_lane(name, ups[name]) for name in idle)
 
 
 def _age_lane(lane: str, up: str) -> int:
-    found = stores.execute_patiently(claims.age_call(lane, up, MAX_AGED_PER_LANE))
-    assert isinstance(found, list)
-    for work_key, token, spec in found:
-        _republish("aged", work_key.decode(), int(token), up, spec)
-    return len(found)
+    """Moves the first works of the lane, in all partitions together no more than MAX_AGED_PER_LANE."""
+    moved = 0
+    for partition in random.sample(range(conf().STATE_PARTITIONS), conf().STATE_PARTITIONS):
+        if moved < MAX_AGED_PER_LANE:
+            found = stores.execute_patiently(claims.age_call(partition, lane, up, MAX_AGED_PER_LANE - moved))
+            moved += len(cast("list[object]", found))
+            for work_key, token, spec in cast("list[tuple[bytes, bytes, bytes]]", found):
+                _republish("aged", work_key.decode(), int(token), up, spec)
+    return moved
 
 
 def _republish(reason: str, work_key: str, token: int, lane: str, spec: bytes) -> None:

@@ -100,7 +100,9 @@ def _fetcher(pages: Pages, feeder: Feeder) -> Round:
         raise RuntimeError("there was no room for some pages")
     used, began = cpu_seconds([pid]), time.perf_counter()
     stack.signal("fetch", signal.SIGCONT)
-    eventually(lambda: not stack.state.exists("retry:claims", "retry:leases", "fetch:leases"), 60, "all is fetched")
+    eventually(
+        lambda: not stack.state.exists("retry:{0}:claims", "retry:{0}:leases", "fetch:{0}:leases"), 60, "all is fetched"
+    )
     took = time.perf_counter() - began
     return Round(PAGES / took, (cpu_seconds([pid]) - used) / PAGES)
 

@@ -115,14 +115,18 @@ def _run(origins: SecretOrigins, stack: Stack, feeder: Feeder, kills: Sequence[C
             run.doubled = time.time()
         time.sleep(max(0.0, now + STEP_SECONDS - time.time()))
     run.ended = time.time()
-    eventually(lambda: not stack.state.exists("retry:claims", "retry:leases", "fetch:leases"), DRAIN_SECONDS, "the end")
+    eventually(
+        lambda: not stack.state.exists("retry:{0}:claims", "retry:{0}:leases", "fetch:{0}:leases"),
+        DRAIN_SECONDS,
+        "the end",
+    )
     return run
 
 
 def _feed(origins: SecretOrigins, stack: Stack, feeder: Feeder, run: Run) -> None:
     wanted = {}
     for domain, rate in enumerate(run.rates, start=1):
-        waiting = int(stack.state.zcard(f"fetch:jobs:{origins.host(domain)}:fast:1"))
+        waiting = int(stack.state.zcard(f"fetch:{{0}}:jobs:{origins.host(domain)}:fast:1"))
         for page in islice(run.pages, max(0, round(max(QUEUED_LEAST, rate * QUEUED_SECONDS)) - waiting)):
             wanted[origins.url(domain, page)] = (domain, f"/{page}")
     for url in feeder.feed(list(wanted)):

@@ -198,6 +198,13 @@ def _told(stack: Stack) -> list[tuple[str, str]]:
 
 def _marks(stack: Stack) -> int:
     """The marks of URLs that are in flight, or to go on."""
-    names = ("retry:claim:mirror:*", "mirror:after:*", "fetch:job:*", "fetch:wanted:*", "fetch:leases", "retry:leases")
+    names = (
+        "retry:{0}:claim:fetch:mirror:*",
+        "mirror:after:*",
+        "fetch:{0}:job:*",
+        "fetch:{0}:wanted:*",
+        "fetch:{0}:leases",
+        "retry:{0}:leases",
+    )
     eventually(lambda: not stack.state.exists("mirror:unsettled"), 30, "all lists are settled")
     return sum(1 for name in names for _ in stack.state.scan_iter(name))

@@ -46,7 +46,7 @@ def _round(backlog: Backlog, refresh: str) -> tuple[float, float, float]:
     """Cold content and a promoted refresh while the worker refreshes, cold content while it does not, in seconds."""
     stack = backlog.stack
     stack.thaw(REFRESHER, children=True)
-    eventually(lambda: stack.state.zcard("retry:leases"), 10, "a refresh is being worked on")
+    eventually(lambda: stack.state.zcard("retry:{0}:leases"), 10, "a refresh is being worked on")
     cold = _cold(stack)
     backlog.lose(refresh)
     promoted = _seconds(stack, f"{backlog.address(refresh)}&html=0")

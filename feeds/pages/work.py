@@ -26,12 +26,12 @@ def scan_work(feed_id: int, url: str) -> Work:
 
 def fetch_page_work(content_key: str, version: int, feed_id: int, url: str, page_argument: str) -> Work:
     """Fetches a feed for a client that waits for a page of it, and renders that page."""
-    key = f"{content_key}:fetch:{version}"
+    key = f"fetch:{content_key}:{version}"
     return Work(key, "feed page", FETCH_LANE, FETCH_REFRESH_LANE, FETCH_TASK, (url, feed_id, page_argument))
 
 
 def feed_work_key(feed_id: int) -> str:
-    return f"feed:{feed_id}"
+    return f"fetch:feed:{feed_id}"
 
 
 RENDER_TASK = "feeds.render"

@@ -48,7 +48,7 @@ _log = logging.getLogger("tarry.feeds")
 
 def announcement_work(hub: str, path: str, row: str) -> Work:
     """The work that tells the hub of one path. `row` is that of its subject."""
-    return Work(f"announcement:{path}", "announcement", LANE, LANE, TASK_NAME, (hub, path, row))
+    return Work(f"fetch:announcement:{path}", "announcement", LANE, LANE, TASK_NAME, (hub, path, row))
 
 
 def _row_name(subject: Feed | Category) -> str:

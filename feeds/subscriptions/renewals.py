@@ -72,7 +72,7 @@ def hand_over_due_subscriptions(now: datetime) -> int:
 
 def subscription_work(row: Subscription) -> Work:
     """The work of a subscription's request."""
-    return Work(f"subscription:{row.pk}", "subscription", LANE, LANE, TASK_NAME, (row.hub.url, row.pk))
+    return Work(f"fetch:subscription:{row.pk}", "subscription", LANE, LANE, TASK_NAME, (row.hub.url, row.pk))
 
 
 def _let_expire(row: Subscription, now: datetime) -> None:

@@ -14,7 +14,6 @@ from retry.conf import conf
 from retry.errors import QueueUnavailable, StoreUnavailable
 from retry.work import Argument, Work
 
-from .. import locks
 from . import conf as fetch_conf
 from .frontier import queue
 from .frontier.jobs import BacklogFull, FetchJob, FetchLane, JobEnqueued, JobJoined, JobPriority, Waiter, job_key
@@ -164,8 +163,7 @@ def read_lane_room(lane: str) -> int:
 
     Raises StoreUnavailable.
     """
-    with locks.open_state() as client:
-        return max(0, conf().RETRY_LANES[lane]["limit"] - client.zcard(claims.queued_key(lane)))
+    return max(0, conf().RETRY_LANES[lane]["limit"] - claims.count_queued([lane])[lane])
 
 
 def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:

@@ -17,7 +17,6 @@ from retry.conf import conf
 from retry.contents import Content
 from retry.decision import Decision, Defer, Serve
 
-from .. import locks
 from ..tiles import layers
 from ..tiles.models import Layer
 from . import plan, run_records
@@ -210,11 +209,8 @@ def _is_begun(answer: Decision) -> bool:
 
 def _find_busy_families() -> set[str]:
     """Returns the families of lanes in any of which work waits. Raises StoreUnavailable."""
-    with locks.open_state() as client, client.pipeline(transaction=False) as pipeline:
-        families = [(name, family) for name in conf().RETRY_LANES if (family := lane_family(name)) in SLOWEST_LANES]
-        for name, _ in families:
-            pipeline.zcard(claims.queued_key(name))
-        return {family for (_, family), waiting in zip(families, pipeline.execute(), strict=True) if waiting}
+    families = {name: family for name in conf().RETRY_LANES if (family := lane_family(name)) in SLOWEST_LANES}
+    return {families[name] for name, waiting in claims.count_queued(list(families)).items() if waiting}
 
 
 def _cache_has_room() -> bool:

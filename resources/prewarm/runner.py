@@ -16,7 +16,6 @@ from itertools import islice
 from typing import Literal, TypeVar
 
 from django.db import connections as databases
-from redis.exceptions import RedisError
 
 from retry import claim_state, claims, contents, lanes, stores
 from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone, WorkFailed
@@ -119,8 +118,8 @@ class PieceClaims:
         known = conf().RETRY_LANES.items()
         interactive = [name for name, lane in known if lane.get("interactive") and name.startswith(family)]
         try:
-            return any([await self._clients["state"].zcard(claims.queued_key(name)) for name in interactive])
-        except RedisError:
+            return any((await asyncio.to_thread(claims.count_queued, interactive)).values())
+        except StoreUnavailable:
             return False  # the claim that follows is patient
 
     async def patiently(self, make: Callable[[], Sequence[stores.Steps[Result]]]) -> list[Result]:

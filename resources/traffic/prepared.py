@@ -35,9 +35,9 @@ def note_prepared(notes: Collection[PreparedNote]) -> None:
     values: dict[Any, Any] = {_counted_key(each): json.dumps([each.content_key, each.stored_at]) for each in notes}
     with stores.translate_errors("state"):
         client = stores.patient_client("state")
-        with client.pipeline() as pipeline:  # one transaction: the order finds every note
-            pipeline.hset(_NOTES_KEY, mapping=values)
+        with client.pipeline() as pipeline:  # one transaction, but for a Cluster: the order finds every note
             pipeline.zadd(_ORDER_KEY, {_counted_key(each): each.stored_at for each in notes})
+            pipeline.hset(_NOTES_KEY, mapping=values)
             pipeline.execute()
         if (excess := client.zcard(_ORDER_KEY) - NOTED_CONTENTS.most_records) > 0:
             _forget([key.decode() for key in cast("list[bytes]", client.zrange(_ORDER_KEY, 0, excess - 1))])

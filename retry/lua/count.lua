@@ -1,10 +1,10 @@
 -- Counts the requests of one slice of a log: hits, decayed popularity and the position behind the slice,
 -- in one step. Counts nothing if another process has moved the position.
--- KEYS: position hits groups decays
+-- KEYS: root position hits groups decays
 -- ARGV: before after kept_seconds half_life most_keys most_groups hits weights   (both as JSON)
 --   hits: list of {kind, group, answer, exists, period, number}   weights: {kind: list of {key, weight}}
 -- -> 1 | 0
-local position, hits, groups, decays = unpack(KEYS)
+local root, position, hits, groups, decays = unpack(KEYS)
 local kept, half_life = tonumber(ARGV[3]), tonumber(ARGV[4])
 local most_keys, most_groups = tonumber(ARGV[5]), tonumber(ARGV[6])
 local time = redis.call('TIME')
@@ -51,7 +51,7 @@ local function landmark_of(kind, popular)
 end
 
 for kind, weights in pairs(cjson.decode(ARGV[8])) do
-  local popular = 'retry:popular:' .. kind
+  local popular = root .. ':popular:' .. kind
   local growth = 2 ^ ((now - landmark_of(kind, popular)) / half_life)
   for _, weight in ipairs(weights) do
     redis.call('ZINCRBY', popular, string.format('%.17g', weight[2] * growth), weight[1])

@@ -1,14 +1,15 @@
 -- Returns the state of a piece of work, and claims it in the modes begin and refresh. The mode away is a look that notes
 -- an outage of `cache`: contents that were stored before may be lost with it.
 -- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
--- needs: turns claim_skip lane_rounds
--- KEYS: claim done failure token claims retry:queued:<lane>
--- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers spec default_ms client("" the site itself)
+-- needs: root turns claim_skip lane_rounds
+-- KEYS: root
+-- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers(of this partition) spec default_ms client("" the site itself)
 --       popular("1"|"") is_published("1"|"": its publisher orders it) terms(done_ms channel) | faster lanes
 -- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms
 --    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
-local claim, done, failure, counter, claims, queued = unpack(KEYS)
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local claim, done, failure = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
+local counter, claims, queued = root .. ':token', root .. ':claims', root .. ':queued:' .. lane
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
 local spec, default_ms, client, popular = ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10] == '1'
 local is_published, terms = ARGV[11] == '1', cjson.decode(ARGV[12])
@@ -16,18 +17,17 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 if mode == 'away' then
-  redis.pcall('SET', 'retry:away', 1, 'PX', 10000) -- no done mark is in force for longer
+  redis.pcall('SET', root .. ':away', 1, 'PX', 10000) -- no done mark is in force for longer
   mode = 'look'
 end
 
 local function whole(x) return string.format('%.0f', x) end
-local function mean(name) return tonumber(redis.call('GET', 'retry:duration:' .. name) or default_ms) end
+local function mean(name) return tonumber(redis.call('GET', root .. ':duration:' .. name) or default_ms) end
 local function expected_wait(ahead) return ahead * mean(lane) / workers + mean(kind) end
--- Messages of a lane are alike: one that is lost leaves the last work there without one. A lane with messages is a
--- Celery queue, where the sweeper can tell so at once.
+-- Messages of a lane are alike: one that is lost leaves the last work there without one. The sweeper can tell so of a
+-- Celery queue at once.
 local function sweep_after(wait)
-  local is_soon = redis.call('LLEN', lane) > 0
-  redis.call('ZADD', claims, now + (is_soon and 5000 or math.min(60000, math.max(5000, 2 * wait))), work)
+  redis.call('ZADD', claims, now + (is_published and math.min(60000, math.max(5000, 2 * wait)) or 5000), work)
 end
 
 -- Where a publisher orders the works, its own backlogs are bounded, and the last place says nothing.
@@ -84,7 +84,7 @@ end
 
 local outcome, left = redis.call('HGET', done, 'outcome'), redis.call('PTTL', done)
 if left > 0 and (mode == 'look' or (mode == 'begin' and outcome == 'stored')) then
-  if outcome == 'stored' and redis.call('EXISTS', 'retry:away') == 1 then outcome = 'lost' end
+  if outcome == 'stored' and redis.call('EXISTS', root .. ':away') == 1 then outcome = 'lost' end
   return {'done', outcome, whole(left)}
 end
 if mode == 'look' then return {'unknown'} end

@@ -1,12 +1,13 @@
--- Starts the first work of a lane. Each message in a lane stands for one work there, whichever it names.
--- needs: turns claim_skip lane_rounds claim_start
--- ARGV: terms lane nonce work(of the message)   -> {1 started | 2 skipped | 0 neither, work, token, spec}
+-- Starts the first work of a lane. Each message in a lane stands for one work there, of the partition of the one that it
+-- names.
+-- needs: root turns claim_skip lane_rounds claim_start
+-- KEYS: root   ARGV: terms lane nonce work(of the message)   -> {1 started | 2 skipped | 0 neither, work, token, spec}
 local terms, lane, nonce, named = cjson.decode(ARGV[1]), unpack(ARGV, 2, 4)
 
 -- A call whose reply was lost is made again, with its nonce.
-local starter = 'retry:starter:' .. nonce
+local starter = root .. ':starter:' .. nonce
 local work = redis.call('GET', starter) or first_of_lane(lane) or named
-local held = redis.call('HMGET', 'retry:claim:' .. work, 'token', 'spec')
+local held = redis.call('HMGET', root .. ':claim:' .. work, 'token', 'spec')
 if not held[1] then  -- its claim is lost
   leave_lane(work, lane, '')
   return {0, work, '0', ''}

@@ -1,26 +1,40 @@
--- Returns the due claims. First lapsed leases: at the first lapse the work gets a new token and is queued
--- again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long: it
--- is to be published again, as far as its lane holds too few messages.
--- needs: turns claim_skip lane_rounds
--- KEYS: claims leases token swept setbacks   ARGV: most lapse_ms   -> list of {what, work, token, lane, spec}
-local claims, leases, counter, swept, setbacks = unpack(KEYS)
+-- Returns the due claims of one partition. First lapsed leases: at the first lapse the work gets a new token and is
+-- queued again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long, as
+-- `due`: it is to be published again if its lane holds too few messages.
+-- needs: root turns claim_skip lane_rounds
+-- KEYS: root   ARGV: most lapse_ms cache_is_away("1"|"")   -> list of {what, work, token, lane, spec}
+local claims, leases, counter = root .. ':claims', root .. ':leases', root .. ':token'
+local swept, setbacks = root .. ':swept', root .. ':setbacks'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local found = {}
 
 local function due(set) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, ARGV[1]) end
-local function held(work, ...) return redis.call('HMGET', 'retry:claim:' .. work, 'token', 'lane', 'spec', ...) end
+local function held(work, ...) return redis.call('HMGET', root .. ':claim:' .. work, 'token', 'lane', 'spec', ...) end
 local function report(what, work, claim, token) found[#found + 1] = {what, work, token, claim[2], claim[3]} end
 
 -- After this server's clock was set back, due times move with it.
-local back = tonumber(redis.call('GET', 'retry:clock') or now) - now
-redis.call('SET', 'retry:clock', string.format('%.0f', now))
+local back = tonumber(redis.call('GET', root .. ':clock') or now) - now
+redis.call('SET', root .. ':clock', string.format('%.0f', now))
 for _, set in ipairs(back > 5000 and {claims, leases} or {}) do
   local all = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
   for place = 1, #all, 2 do redis.call('ZADD', set, tonumber(all[place + 1]) - back, all[place]) end
 end
 -- So do the expiry times of all keys, a few in each call of setback.lua.
 if back > 5000 then redis.call('RPUSH', setbacks, string.format('%.0f 0', back)) end
+
+-- Another server than in the last pass, after a fail-over or a restart, may lack the last writes, and have another clock.
+-- Tokens go on from a minute later, so that none is given twice; and waiting clients get the time to ask again.
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+if (redis.call('GET', root .. ':server') or run_id) ~= run_id then
+  local last = math.max(tonumber(redis.call('GET', counter) or 0), time[1] * 1000000 + time[2])
+  redis.call('SET', counter, string.format('%.0f', last + 60000000))
+  redis.call('DEL', swept)
+end
+redis.call('SET', root .. ':server', run_id)
+
+-- Contents that were stored before may be lost: no done mark is in force for longer.
+if ARGV[3] == '1' then redis.call('SET', root .. ':away', 1, 'PX', 10000) end
 
 for _, work in ipairs(due(leases)) do
   local claim = held(work, 'lapsed', 'client', 'place')
@@ -33,19 +47,12 @@ for _, work in ipairs(due(leases)) do
     local last = tonumber(redis.call('GET', counter) or 0)
     local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
     redis.call('SET', counter, token)
-    redis.call('HSET', 'retry:claim:' .. work, 'token', token, 'state', 'queued', 'lapsed', string.format('%.0f', now))
+    redis.call('HSET', root .. ':claim:' .. work, 'token', token, 'state', 'queued', 'lapsed', string.format('%.0f', now))
     redis.call('ZREM', leases, work)
     redis.call('ZADD', claims, now + 5000, work)
     rejoin_lane(work, claim[2], claim[5] or '', claim[6])
     report('again', work, claim, token)
   end
-end
-
--- A lane is a Celery queue, a list of the same name. (Elsewhere than here it counts as empty.)
-local lacking = {}
-local function lacks_message(lane)
-  lacking[lane] = (lacking[lane] or redis.call('ZCARD', 'retry:queued:' .. lane) - redis.call('LLEN', lane)) - 1
-  return lacking[lane] >= 0
 end
 
 for _, work in ipairs(due(claims)) do
@@ -54,7 +61,7 @@ for _, work in ipairs(due(claims)) do
     redis.call('ZREM', claims, work)
   else
     redis.call('ZADD', claims, now + math.min(60000, math.max(5000, 2 * (now - tonumber(claim[4])))), work)
-    if lacks_message(claim[2]) then report('again', work, claim, claim[1]) end
+    report('due', work, claim, claim[1])
   end
 end
 -- The start of the unbroken series of passes.

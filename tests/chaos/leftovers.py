@@ -5,11 +5,11 @@ from pathlib import Path
 import redis
 
 MARKS = (
-    *("retry:claim:*", "retry:claims", "retry:queued:*", "retry:leases"),
-    *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
+    *("retry:{0}:claim:*", "retry:{0}:claims", "retry:{0}:queued:*", "retry:{0}:leases"),
+    *("fetch:{0}:job:*", "fetch:{0}:wanted:*", "fetch:{0}:jobs:*", "fetch:{0}:leases"),
     "mirror:unsettled",
 )
-QUEUED, DOMAINS = "fetch:queued", "fetch:domain:*"
+QUEUED, DOMAINS = "fetch:{0}:queued", "fetch:{0}:domain:*"
 IN_FLIGHT = ("in_flight", "slow_in_flight")
 """Counts in the record of each domain."""
 TEMPORARY = (

@@ -124,12 +124,12 @@ def test_heavy_files_are_above_what_fetchers_keep_in_memory(settings: Settings) 
 def test_what_a_job_leaves_in_redis_is_found_until_it_has_ended(redis_servers: RedisServers) -> None:
     state = redis_servers.state.client
     enqueue(job("1"), job("2"))
-    assert leftovers.counts(state) == ["fetch:queued 2"]
+    assert leftovers.counts(state) == ["fetch:{0}:queued 2"]
     one = claimed()
-    assert sorted(leftovers.counts(state)) == [f"fetch:domain:{one.scope} in_flight 1", "fetch:queued 1"]
+    assert sorted(leftovers.counts(state)) == [f"fetch:{{0}}:domain:{one.scope} in_flight 1", "fetch:{0}:queued 1"]
     assert leftovers.marks(state) != []
     report(one)
-    assert leftovers.counts(state) == ["fetch:queued 1"]
+    assert leftovers.counts(state) == ["fetch:{0}:queued 1"]
 
 
 def test_temporary_files_are_found_wherever_they_are(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_static_maps_have_a_popularity(stack: Stack, crowd: Crowd, slug: str, tm
 
 
 def popularity(stack: Stack, kind: str, key: str) -> float:
-    return stack.state.zscore(f"retry:popular:{kind}", key) or 0.0
+    return stack.state.zscore(f"retry:{{0}}:popular:{kind}", key) or 0.0
 
 
 def tiles_of(stack: Stack, slug: str) -> set[str]:

@@ -138,7 +138,7 @@ def test_stale_content_bridges_failures_of_its_refresh(stack: Stack, crowd: Crow
         visit = crowd.visit(failing)
         assert visit.statuses == [200]
         assert visit.body == SlowContent(name).body
-        return stack.state.exists(f"retry:failure:slow:{name}:0") == 1
+        return stack.state.exists(f"retry:{{0}}:failure:slow:{name}:0") == 1
 
     eventually(has_failed, 15, "a failed refresh")
     after = crowd.visit(failing)

@@ -84,7 +84,7 @@ def fill_lane(
     stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str, *, address: str = "/slow/", lane: str = "paint.now"
 ) -> list[Future[list[Visit]]]:
     """Holds the worker, and queues as much as the lane takes: one client gets at most a share of it."""
-    queued_key = f"retry:queued:{lane}"
+    queued_key = f"retry:{{0}}:queued:{lane}"
     held = crowd.send([f"/slow/{name}held?gated=1"])
     stack.wait_for(f"{name}held")
     queued = [held, crowd.send([f"{address}{name}{number}" for number in range(BACKLOG - 1)])]
@@ -102,7 +102,7 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(
     assert refused.statuses == [503]
     assert refused.is_honest_refusal
     assert "backlog full" in refused.answers[-1].cache_status
-    assert not stack.state.exists(f"retry:claim:slow:{name}refused:0")
+    assert not stack.state.exists(f"retry:{{0}}:claim:slow:{name}refused:0")
     stack.open_gate(f"{name}held")
     assert all(
         visit.status == 200 or visit.is_honest_refusal
@@ -128,7 +128,7 @@ def test_a_busy_search_is_a_page_for_people_and_a_problem_for_programs(
 def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(
     stack: Stack, crowd: Crowd, other_crowd: Crowd, name: str
 ) -> None:
-    stack.state.mset({"retry:duration:paint.now": 3000, f"retry:duration:slow:{name}": 4000})
+    stack.state.mset({"retry:{0}:duration:paint.now": 3000, f"retry:{{0}}:duration:slow:{name}": 4000})
     queued = fill_lane(stack, crowd, other_crowd, name)
     refused = crowd.visit(f"/slow/{name}refused?kind={name}")
     stack.open_gate(f"{name}held")

@@ -60,7 +60,7 @@ def bold_layer(stack: Stack, crowd: Crowd, origin: TileServer, layer: str) -> st
     """A layer whose server has long been quick: requests without a gap, many at a time, are what was learnt of it."""
     origin.seconds = 0
     assert crowd.visit(f"/tiles/{layer}/1/0/0.png").status == 200
-    domain = f"fetch:domain:{origin.url.removeprefix('http://')}"
+    domain = f"fetch:{{0}}:domain:{origin.url.removeprefix('http://')}"
     eventually(lambda: stack.state.hget(domain, "in_flight") == b"0", 20, "the frontier knows it")
     stack.state.hset(domain, mapping={"delay": 1, "mean": 1, "cap": 64})
     origin.times.clear()

@@ -79,5 +79,5 @@ class Backlog:
 
 def is_clear(stack: Stack, lanes: Sequence[str]) -> bool:
     """Tells whether no claim, no count and no message is left."""
-    left = [stack.state.zcard(name) for name in ("retry:claims", "retry:leases", *map(queued_key, lanes))]
-    return not any([*left, *(stack.state.llen(lane) for lane in lanes), *stack.state.scan_iter("retry:claim:*")])
+    left = [stack.state.zcard(name) for name in ("retry:{0}:claims", "retry:{0}:leases", *map(queued_key, lanes))]
+    return not any([*left, *(stack.state.llen(lane) for lane in lanes), *stack.state.scan_iter("retry:{0}:claim:*")])

@@ -8,6 +8,7 @@ from retry.work import Work
 
 from ..conftest import RedisServers
 
+SWEPT_KEY = "retry:{0}:swept"
 LONG_AGO = 1
 """A moment in Redis' milliseconds that is longer ago than any bound."""
 
@@ -57,13 +58,13 @@ def fail(work: Work, token: int, *, status: int = 502, luck: float = 0.999, retr
 
 
 def swept() -> list[tuple[bytes, ...]]:
-    found = stores.execute_call(claims.sweep_call(100))
+    found = stores.execute_call(claims.sweep_call(0, 100, cache_is_away=False))
     assert isinstance(found, list)
     return [tuple(row) for row in found]
 
 
 def make_due(servers: RedisServers, work: Work) -> None:
-    for name in ("retry:claims", "retry:leases"):
+    for name in ("retry:{0}:claims", "retry:{0}:leases"):
         servers.state.client.zadd(name, {work.key: 1}, xx=True)
 
 
@@ -78,19 +79,19 @@ def queued(servers: RedisServers, lane: str) -> set[str]:
 
 def failed_with(servers: RedisServers, work: Work) -> int | None:
     """The status of its failure record, in force or not."""
-    status = servers.state.client.hget(f"retry:failure:{work.key}", "status")
+    status = servers.state.client.hget(f"retry:{{0}}:failure:{work.key}", "status")
     return int(status) if isinstance(status, bytes) else None
 
 
 def swept_for_long(servers: RedisServers) -> None:
-    servers.state.client.set(claims.SWEPT_KEY, LONG_AGO, ex=10)
+    servers.state.client.set(SWEPT_KEY, LONG_AGO, ex=10)
 
 
 def forget_who_asked(servers: RedisServers, work: Work) -> None:
     """Makes the last request seem long ago."""
-    servers.state.client.hset(f"retry:claim:{work.key}", "asked", LONG_AGO)
+    servers.state.client.hset(f"retry:{{0}}:claim:{work.key}", "asked", LONG_AGO)
 
 
 def make_long(servers: RedisServers, lane: str) -> None:
     """Makes each piece of work in the lane seem to take an hour."""
-    servers.state.client.set(f"retry:duration:{lane}", 3_600_000)
+    servers.state.client.set(f"retry:{{0}}:duration:{lane}", 3_600_000)

@@ -30,8 +30,22 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
 
 def leftovers(servers: RedisServers) -> list[bytes]:
     """The keys of the frontier and the claims, without learnt and remembered ones."""
-    kept = (b"fetch:domain", b"fetch:token", b"fetch:idle", b"fetch:queued", b"fetch:evidence", b"retry:d")
-    kept_too = (b"retry:token", b"retry:started", b"retry:failure", b"fetch:stalls", b"fetch:fetchers", b"fetch:clock")
+    kept = (
+        b"fetch:{0}:domain",
+        b"fetch:{0}:token",
+        b"fetch:{0}:idle",
+        b"fetch:{0}:queued",
+        b"fetch:{0}:evidence",
+        b"retry:{0}:d",
+    )
+    kept_too = (
+        b"retry:{0}:token",
+        b"retry:{0}:started",
+        b"retry:{0}:failure",
+        b"fetch:{0}:stalls",
+        b"fetch:{0}:fetchers",
+        b"fetch:{0}:clock",
+    )
     return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too)]
 
 

@@ -92,7 +92,7 @@ def wait_until(holds: Callable[[], object]) -> None:
 def in_hand() -> bool:
     """Tells whether a feed is being fetched, or its claim has not ended: its row tells of the end a moment before."""
     is_handed_over = Feed.objects.filter(handed_over_at__isnull=False).exists()
-    return is_handed_over or stores.fast_client("state").zcard("retry:claims") > 0
+    return is_handed_over or stores.fast_client("state").zcard("retry:{0}:claims") > 0
 
 
 @contextmanager

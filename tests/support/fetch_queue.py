@@ -16,7 +16,7 @@ class KilledError(BaseException):
 
 def jobs(servers: RedisServers) -> list[str]:
     """The URLs that wait for fetchers."""
-    names = servers.state.client.scan_iter("fetch:job:*")
+    names = servers.state.client.scan_iter("fetch:{0}:job:*")
     found = (servers.state.client.hget(name, "url") for name in names)
     return sorted(url.decode() for url in found if isinstance(url, bytes))
 
@@ -28,7 +28,7 @@ def calls_of(jobs: Sequence[FetchJob | None]) -> list[TaskCall]:
 
 def claimed(servers: RedisServers) -> int:
     """The number of pieces of work with claims."""
-    return len(list(servers.state.client.scan_iter("retry:claim:*")))
+    return len(list(servers.state.client.scan_iter("retry:{0}:claim:*")))
 
 
 def killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str, run: Callable[[], object]) -> None:

@@ -75,7 +75,7 @@ async def ended(work: Work) -> claim_state.ClaimState:
 async def at_rest() -> None:
     """Returns when fetchers hold no job: later requests for a URL get an answer of their own."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while await asyncio.to_thread(stores.fast_client("state").exists, "fetch:leases"):
+        while await asyncio.to_thread(stores.fast_client("state").exists, "fetch:{0}:leases"):
             await asyncio.sleep(0.01)
 
 

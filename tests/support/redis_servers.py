@@ -2,9 +2,12 @@
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import redis
+
+from .stack import eventually, free_port
 
 
 class RedisServer:
@@ -39,3 +42,124 @@ class RedisServer:
             return bool(self.client.ping())
         except redis.RedisError:
             return False
+
+
+class RedisNode:
+    """One server on a port of loopback, of a Cluster or watched by Sentinels. It dies with its starter."""
+
+    def __init__(self, directory: Path, *options: str, program: Sequence[str] = ("redis-server",)) -> None:
+        self.port = free_port()
+        self.directory = directory / str(self.port)
+        self.directory.mkdir(parents=True)
+        self._command = [*program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
+        self._options = options
+        self.bus_port = 0
+        self.client = redis.Redis(port=self.port, socket_timeout=5)
+        self.start()
+
+    def start(self) -> None:
+        command = ["setpriv", "--pdeathsig", "KILL", *self._command, *self._options]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        eventually(self._answers, 10, "redis-server answers")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.client.ping())
+        except redis.RedisError:
+            return False
+
+
+class RedisCluster:
+    """A Cluster of three primaries, each with a replica if asked for. What is in memory alone is lost with a node."""
+
+    def __init__(self, directory: Path, *, replicas: bool = False) -> None:
+        self.primaries = [_cluster_node(directory) for _ in range(3)]
+        self.replicas = [_cluster_node(directory) for _ in self.primaries if replicas]
+        for number, node in enumerate(self.primaries):
+            first, last = 16384 * number // 3, 16384 * (number + 1) // 3 - 1
+            node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
+        for node in (*self.primaries[1:], *self.replicas):
+            first = self.primaries[0]
+            node.client.execute_command("CLUSTER", "MEET", "127.0.0.1", first.port, first.bus_port)
+        for primary, replica in zip(self.primaries, self.replicas, strict=False):
+            name = primary.client.execute_command("CLUSTER", "MYID")
+            eventually(lambda: _replicates(replica, name), 10, "the replica follows")  # noqa: B023
+        self.wait()
+
+    @property
+    def url(self) -> str:
+        return "rediscluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.primaries)
+
+    def wait(self) -> None:
+        """Waits until all nodes know that all slots are served."""
+        nodes = [node for node in (*self.primaries, *self.replicas) if node.process.poll() is None]
+        eventually(lambda: all(_is_whole(node) for node in nodes), 20, "the Cluster is whole")
+
+    def stop(self) -> None:
+        for node in (*self.primaries, *self.replicas):
+            node.kill()
+
+
+def _cluster_node(directory: Path) -> RedisNode:
+    options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--save", "")
+    options += (
+        "--repl-diskless-sync-delay",
+        "0",
+        "--cluster-require-full-coverage",
+        "no",
+        "--cluster-replica-validity-factor",
+        "0",
+    )
+    node = RedisNode(directory, *options, "--cluster-port", str(bus_port := free_port()))
+    node.bus_port = bus_port
+    return node
+
+
+def _replicates(replica: RedisNode, name: bytes) -> bool:
+    try:
+        replica.client.execute_command("CLUSTER", "REPLICATE", name)
+    except redis.ResponseError:  # it does not know the primary yet
+        return False
+    return True
+
+
+def _is_whole(node: RedisNode) -> bool:
+    known = node.client.execute_command("CLUSTER", "INFO").decode().split()
+    return {"cluster_state:ok", "cluster_slots_ok:16384"} <= set(known)
+
+
+class RedisSentinels:
+    """A primary and its replica, and three Sentinels that promote the replica within seconds."""
+
+    def __init__(self, directory: Path, service: str) -> None:
+        self.service = service
+        self.primary = RedisNode(directory, "--save", "", "--repl-diskless-sync-delay", "0")
+        self.replica = RedisNode(directory, "--save", "", "--replicaof", f"127.0.0.1 {self.primary.port}")
+        self.sentinels = [self._sentinel(directory) for _ in range(3)]
+        eventually(self._is_ready, 20, "the Sentinels know each other, and the replica")
+
+    @property
+    def url(self) -> str:
+        return "redis+sentinel://" + ",".join(f"127.0.0.1:{one.port}" for one in self.sentinels) + f"/{self.service}"
+
+    def stop(self) -> None:
+        for node in (self.primary, self.replica, *self.sentinels):
+            node.kill()
+
+    def _sentinel(self, directory: Path) -> RedisNode:
+        watched = ("--sentinel", "monitor", self.service, "127.0.0.1", str(self.primary.port), "2")
+        after = ("--sentinel", "down-after-milliseconds", self.service, "1000")
+        most = ("--sentinel", "failover-timeout", self.service, "3000")
+        (directory / "sentinel.conf").write_text("")
+        file = directory / f"sentinel-{free_port()}.conf"
+        file.write_text("")
+        return RedisNode(directory, *watched, *after, *most, program=("redis-server", str(file), "--sentinel"))
+
+    def _is_ready(self) -> bool:
+        found = [one.client.sentinel_masters()[self.service] for one in self.sentinels]
+        follows = self.replica.client.info("replication")["master_link_status"] == "up"
+        return follows and all(each["num-other-sentinels"] == 2 and each["num-slaves"] == 1 for each in found)

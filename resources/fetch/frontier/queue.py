@@ -15,7 +15,7 @@ from django.core.signals import setting_changed
 
 from retry import claims
 from retry.claims import ClaimEnd, finish_terms
-from retry.conf import StateShare
+from retry.conf import StateShare, partition_root
 from retry.scripts import ScriptCall
 from retry.stores import Steps
 
@@ -123,7 +123,12 @@ setting_changed.connect(_forget_settings)  # tests override settings
 
 def call_script(script: str, *arguments: str | int | float) -> ScriptCall:
     """Returns the call of one script on Redis' clock. Runs nothing."""
-    return ScriptCall("state", f"fetch.{script}", (), (_rules_json(), *arguments))
+    return _call_plain(script, _rules_json(), *arguments)
+
+
+def _call_plain(script: str, *arguments: str | int | float) -> ScriptCall:
+    """The call of a script without the rules. The frontier is in the first partition of `state`."""
+    return ScriptCall("state", f"fetch.{script}", [partition_root("retry", 0)], arguments)
 
 
 def _rules_json() -> str:
@@ -225,7 +230,7 @@ def count_jobs_before(work_key: str) -> Steps[int | None]:
 
     None if it is being requested, waits for a later try, or has no job. The lane (RETRY_LANES) names this function.
     """
-    before = yield ScriptCall("state", "fetch.line", (), [work_key])
+    before = yield _call_plain("line", work_key)
     assert isinstance(before, int)
     return None if before < 0 else before
 
@@ -324,19 +329,19 @@ def read_domain_record(scope: str) -> Steps[tuple[float, Mapping[str, str]]]:
 
 def read_domain_records(scopes: Sequence[str]) -> Steps[tuple[float, list[Mapping[str, str]]]]:
     """Returns the same for many domains in one call, in their order."""
-    reply = yield ScriptCall("state", "fetch.look", (), scopes)
+    reply = yield _call_plain("look", *scopes)
     assert isinstance(reply, list)
     return float(reply[0]), [frontier_jobs.parse_fields(record) for record in reply[1:]]
 
 
 def read_limits_in_force(scopes: Sequence[str]) -> Steps[list[LimitsInForce]]:
     """Returns the limits and scope rules that Redis holds for these domains, in their order."""
-    return frontier_jobs.parse_limits_in_force((yield ScriptCall("state", "fetch.limits", (), scopes)))
+    return frontier_jobs.parse_limits_in_force((yield _call_plain("limits", *scopes)))
 
 
 def read_refusals(site: str) -> Steps[list[RefusedRequest]]:
     """Returns the last hundred refusals by hosts of a registrable domain within a day, for propose_scope()."""
-    reply = yield ScriptCall("state", "fetch.evidence", (), (site,))
+    reply = yield _call_plain("evidence", site)
     return [
         RefusedRequest(at / 1000, host, path, scope)
         for at, host, path, scope in map(json.loads, frontier_jobs.parse_texts(reply))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar, cast
 
-import redis.asyncio
 from django.conf import settings
 
 from retry import claim_state, claims, contents, metrics, stores
@@ -21,6 +20,7 @@ from retry.conf import conf
 from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
 from retry.scripts import Reply, ScriptCall, Server
+from retry.servers import AsyncClient
 from retry.stores import AsyncClients, Steps
 
 from ..task import TaskCall
@@ -69,7 +69,7 @@ class RedisTrips:
 class _TripLine:
     """The calls that wait for a trip to one server."""
 
-    def __init__(self, client: "redis.asyncio.Redis", server: Server) -> None:
+    def __init__(self, client: AsyncClient, server: Server) -> None:
         self._client = client
         self._server = server
         self._waiting: list[tuple[ScriptCall, asyncio.Future[Reply]]] = []

@@ -63,7 +63,7 @@ class WantedUrl:
 
 def url_work_key(url_digest: str) -> str:
     """Returns one key for all spellings of the URL, and for all requests for it."""
-    return f"mirror:{url_digest}"
+    return f"fetch:mirror:{url_digest}"
 
 
 def url_content_key(url_digest: str) -> str:

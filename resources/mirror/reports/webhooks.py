@@ -168,7 +168,7 @@ def _wait_after(outcome: EnqueueOutcome) -> timedelta:
 def webhook_work(batch: Batch) -> Work:
     """Returns the call as work."""
     arguments = (batch.webhook, str(batch.pk))
-    return Work(f"webhook:{batch.pk}", "webhook", CALL_LANE, CALL_LANE, CALL_TASK_NAME, arguments)
+    return Work(f"fetch:webhook:{batch.pk}", "webhook", CALL_LANE, CALL_LANE, CALL_TASK_NAME, arguments)
 
 
 def webhook_body(batch: Batch) -> bytes:

@@ -3,7 +3,7 @@
 -- terms: done_ms kept_ms most_failures channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
 -- -> 1 | 0 (another worker holds the claim by now, or there is none)
 local function finish_work(terms, work, token, outcome, duration_ms, failure)
-  local claim, done, failed = 'retry:claim:' .. work, 'retry:done:' .. work, 'retry:failure:' .. work
+  local claim, done, failed = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
   local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client')
   if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
   if held[1] ~= token then return 0 end
@@ -11,22 +11,22 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
   local function record(name, ms)
-    local key = 'retry:duration:' .. name
+    local key = root .. ':duration:' .. name
     local old = tonumber(redis.call('GET', key) or ms)
     redis.call('SET', key, string.format('%.1f', old * 0.8 + ms * 0.2), 'PX', terms.kept_ms)
   end
 
   -- Beyond so many records, those that end soonest are forgotten: work can fail as often as there are addresses.
   local function bound_failures(kept_ms)
-    redis.call('ZADD', 'retry:failures', now + kept_ms, work)
-    redis.call('ZREMRANGEBYSCORE', 'retry:failures', '-inf', now)
-    local excess = redis.call('ZCARD', 'retry:failures') - terms.most_failures
-    local over = excess > 0 and redis.call('ZPOPMIN', 'retry:failures', excess) or {}
-    for place = 1, #over, 2 do redis.call('DEL', 'retry:failure:' .. over[place]) end
+    redis.call('ZADD', root .. ':failures', now + kept_ms, work)
+    redis.call('ZREMRANGEBYSCORE', root .. ':failures', '-inf', now)
+    local excess = redis.call('ZCARD', root .. ':failures') - terms.most_failures
+    local over = excess > 0 and redis.call('ZPOPMIN', root .. ':failures', excess) or {}
+    for place = 1, #over, 2 do redis.call('DEL', root .. ':failure:' .. over[place]) end
   end
 
   if outcome == 'stored' then
-    if redis.call('DEL', failed) == 1 then redis.call('ZREM', 'retry:failures', work) end
+    if redis.call('DEL', failed) == 1 then redis.call('ZREM', root .. ':failures', work) end
     record(held[3], tonumber(duration_ms))
     record(held[2], tonumber(duration_ms))
   elseif outcome == 'failed' then
@@ -44,8 +44,8 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
 
   leave_lane(work, held[2], held[4])
   redis.call('DEL', claim)
-  redis.call('ZREM', 'retry:claims', work)
-  redis.call('ZREM', 'retry:leases', work)
+  redis.call('ZREM', root .. ':claims', work)
+  redis.call('ZREM', root .. ':leases', work)
   redis.call('HSET', done, 'token', token, 'outcome', outcome)
   redis.call('PEXPIRE', done, terms.done_ms)
   redis.call('PUBLISH', terms.channel, outcome .. ' ' .. work)

@@ -6,7 +6,7 @@
 local lanes_started, means = {}, {}  -- noted, and read, in this step
 
 local function start_work(work, token, nonce, terms)
-  local claim = 'retry:claim:' .. work
+  local claim = root .. ':claim:' .. work
   local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged', 'client')
   if held[1] ~= token then return 0 end
   if held[2] ~= 'queued' then return held[5] == nonce and 1 or 0 end
@@ -16,27 +16,27 @@ local function start_work(work, token, nonce, terms)
 
   local function whole(x) return string.format('%.0f', x) end
   local function mean(name)
-    means[name] = means[name] or tonumber(redis.call('GET', 'retry:duration:' .. name) or terms.default_ms)
+    means[name] = means[name] or tonumber(redis.call('GET', root .. ':duration:' .. name) or terms.default_ms)
     return means[name]
   end
 
   -- An unbroken series of the sweeper's passes for as long shows that this server could be reached:
   -- after an outage waiting clients are given the time to ask again.
   local function could_have_been_asked()
-    local since = tonumber(redis.call('GET', 'retry:swept'))
+    local since = tonumber(redis.call('GET', root .. ':swept'))
     return since and now - since > terms.skip_ms
   end
 
   local function is_unwanted()
     local workers = terms.workers[lane]
     return terms.skip_ms > 0 and workers and not aged and asked and now - asked > terms.skip_ms
-      and could_have_been_asked() and redis.call('ZCARD', 'retry:queued:' .. lane) * mean(lane) / workers > terms.backlog_ms
+      and could_have_been_asked() and redis.call('ZCARD', root .. ':queued:' .. lane) * mean(lane) / workers > terms.backlog_ms
   end
 
   local unwanted = is_unwanted()
   serve_lane(work, lane, held[8])
-  redis.call('ZREM', 'retry:claims', work)
-  if not lanes_started[lane] then redis.call('HSET', 'retry:started', lane, whole(now)) end
+  redis.call('ZREM', root .. ':claims', work)
+  if not lanes_started[lane] then redis.call('HSET', root .. ':started', lane, whole(now)) end
   lanes_started[lane] = true
   if unwanted then
     skip_work(work, token, terms)
@@ -44,6 +44,6 @@ local function start_work(work, token, nonce, terms)
   end
   redis.call('HSET', claim, 'state', 'running', 'starter', nonce, 'since', whole(now),
     'expected', whole(now + mean(kind)))
-  redis.call('ZADD', 'retry:leases', now + terms.lease_ms, work)
+  redis.call('ZADD', root .. ':leases', now + terms.lease_ms, work)
   return 1
 end

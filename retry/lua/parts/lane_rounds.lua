@@ -10,7 +10,7 @@ local function band_of(lane, popular) return lane .. (popular and ':popular' or 
 
 -- The present round, which is that of the work that left the lane last.
 local function round_of(lane, popular)
-  return tonumber(redis.call('HGET', 'retry:round', band_of(lane, popular)) or 0)
+  return tonumber(redis.call('HGET', root .. ':round', band_of(lane, popular)) or 0)
 end
 
 -- True if the lane takes another work of the client: it may have four times as many there as the room that is left
@@ -18,12 +18,12 @@ end
 local function has_room(lane, client, limit, ahead)
   if ahead >= limit then return false end
   if client == '' or ahead == 0 then return true end
-  return tonumber(redis.call('HGET', 'retry:shares:' .. lane, client) or 0) < MOST_SHARE * (limit - ahead)
+  return tonumber(redis.call('HGET', root .. ':shares:' .. lane, client) or 0) < MOST_SHARE * (limit - ahead)
 end
 
 -- The place at the end of the client's next round.
 local function next_place(lane, client, popular)
-  local last = tonumber(redis.call('ZSCORE', 'retry:rounds:' .. band_of(lane, popular), client) or 0)
+  local last = tonumber(redis.call('ZSCORE', root .. ':rounds:' .. band_of(lane, popular), client) or 0)
   local round = math.max(round_of(lane, popular), last) + 1
   local time = redis.call('TIME')
   local place = round + (time[1] * 1000000 + time[2]) / 16 % DAYS / DAYS  -- within a round by arrival
@@ -31,21 +31,21 @@ local function next_place(lane, client, popular)
 end
 
 -- The number of works that come before a work of the lane.
-local function count_before(work, lane) return count_in_turn('retry:queued:' .. lane, work) end
+local function count_before(work, lane) return count_in_turn(root .. ':queued:' .. lane, work) end
 
 -- Queues the work of the client.
 local function put_in_lane(work, lane, client, place)
-  if client ~= '' then redis.call('HINCRBY', 'retry:shares:' .. lane, client, 1) end
-  redis.call('ZADD', 'retry:queued:' .. lane, place, work)
+  if client ~= '' then redis.call('HINCRBY', root .. ':shares:' .. lane, client, 1) end
+  redis.call('ZADD', root .. ':queued:' .. lane, place, work)
 end
 
 -- Queues the work at the place. Returns the number of works before it.
 local function take_place(work, lane, client, popular, place)
-  local rounds = 'retry:rounds:' .. band_of(lane, popular)
+  local rounds = root .. ':rounds:' .. band_of(lane, popular)
   redis.call('ZREMRANGEBYSCORE', rounds, '-inf', round_of(lane, popular))
   redis.call('ZADD', rounds, math.floor(popular and place + POPULAR_BEFORE or place), client)
   place = string.format('%.17g', place)
-  redis.call('HSET', 'retry:claim:' .. work, 'lane', lane, 'client', client, 'place', place)
+  redis.call('HSET', root .. ':claim:' .. work, 'lane', lane, 'client', client, 'place', place)
   put_in_lane(work, lane, client, place)
   return count_before(work, lane)
 end
@@ -64,19 +64,19 @@ end
 
 -- Forgets the rounds of an empty lane: they begin anew. Returns whether it is empty.
 local function is_over(lane)
-  if redis.call('EXISTS', 'retry:queued:' .. lane) == 1 then return false end
-  redis.call('DEL', 'retry:rounds:' .. lane, 'retry:rounds:' .. lane .. ':popular', 'retry:shares:' .. lane)
-  redis.call('HDEL', 'retry:round', lane, lane .. ':popular', lane .. ':last')
+  if redis.call('EXISTS', root .. ':queued:' .. lane) == 1 then return false end
+  redis.call('DEL', root .. ':rounds:' .. lane, root .. ':rounds:' .. lane .. ':popular', root .. ':shares:' .. lane)
+  redis.call('HDEL', root .. ':round', lane, lane .. ':popular', lane .. ':last')
   return true
 end
 
 -- Takes the work out of its lane, if it waits there. Returns its place.
 local function leave_lane(work, lane, client)
-  local place = tonumber(redis.call('ZSCORE', 'retry:queued:' .. lane, work))
+  local place = tonumber(redis.call('ZSCORE', root .. ':queued:' .. lane, work))
   if not place then return nil end
-  redis.call('ZREM', 'retry:queued:' .. lane, work)
-  if client and client ~= '' and redis.call('HINCRBY', 'retry:shares:' .. lane, client, -1) < 1 then
-    redis.call('HDEL', 'retry:shares:' .. lane, client)
+  redis.call('ZREM', root .. ':queued:' .. lane, work)
+  if client and client ~= '' and redis.call('HINCRBY', root .. ':shares:' .. lane, client, -1) < 1 then
+    redis.call('HDEL', root .. ':shares:' .. lane, client)
   end
   is_over(lane)
   return place
@@ -86,7 +86,7 @@ end
 local function withdraw_from_lane(work, lane, client)
   local place = leave_lane(work, lane, client)
   if not place then return end
-  local rounds = 'retry:rounds:' .. band_of(lane, place < 0)
+  local rounds = root .. ':rounds:' .. band_of(lane, place < 0)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
   if tonumber(redis.call('ZSCORE', rounds, client) or -1) == round then redis.call('ZADD', rounds, round - 1, client) end
 end
@@ -94,11 +94,11 @@ end
 -- Makes room in a full lane for one more work of a client: the last one of a client that has more is skipped (longest
 -- queue drop: Suter, Lakshman, Stiliadis, Choudhury, INFOCOM 1998). Returns whether it did.
 local function make_room(lane, client, terms)
-  local queued, shares = 'retry:queued:' .. lane, 'retry:shares:' .. lane
+  local queued, shares = root .. ':queued:' .. lane, root .. ':shares:' .. lane
   local function works_of(one) return tonumber(redis.call('HGET', shares, one) or 0) end
   local function drop_last(works)
     for _, work in ipairs(works) do
-      local held = redis.call('HMGET', 'retry:claim:' .. work, 'token', 'client')
+      local held = redis.call('HMGET', root .. ':claim:' .. work, 'token', 'client')
       local owner = held[2] or ''
       if held[1] and owner ~= '' and works_of(owner) > works_of(client) + 1 then
         withdraw_from_lane(work, lane, owner)
@@ -115,7 +115,7 @@ end
 -- Moves the work to the client's next round, where that is an earlier one than its own: a client whose content others
 -- requested before waits for its own turn alone. Returns the number of works before it, or nil if it stays.
 local function move_ahead(work, lane, client, popular, from)
-  local place = tonumber(redis.call('ZSCORE', 'retry:queued:' .. lane, work))
+  local place = tonumber(redis.call('ZSCORE', root .. ':queued:' .. lane, work))
   if not place or client == '' or client == from then return nil end
   local earlier = next_place(lane, client, popular)
   if math.floor(earlier) >= math.floor(place) then return nil end
@@ -126,13 +126,13 @@ end
 -- Gives the work to the client if that has less other work in the lane: there its publisher has the order, by the number
 -- of each client's works. Returns the number of works before it, or nil if it stays.
 local function hand_over(work, lane, client, from)
-  local place = redis.call('ZSCORE', 'retry:queued:' .. lane, work)
+  local place = redis.call('ZSCORE', root .. ':queued:' .. lane, work)
   if not place or client == '' or from == '' or client == from then return nil end
-  local waiting = redis.call('HMGET', 'retry:shares:' .. lane, client, from)
+  local waiting = redis.call('HMGET', root .. ':shares:' .. lane, client, from)
   if tonumber(waiting[1] or 0) + 1 >= tonumber(waiting[2] or 0) then return nil end
   leave_lane(work, lane, from)
   put_in_lane(work, lane, client, place)
-  redis.call('HSET', 'retry:claim:' .. work, 'client', client)
+  redis.call('HSET', root .. ':claim:' .. work, 'client', client)
   return count_before(work, lane)
 end
 
@@ -142,17 +142,17 @@ local function serve_lane(work, lane, client)
   if not place or is_over(lane) then return end
   local band = band_of(lane, place < 0)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
-  if round > 0 and round > tonumber(redis.call('HGET', 'retry:round', band) or 0) then
-    redis.call('HSET', 'retry:round', band, string.format('%.0f', round))
+  if round > 0 and round > tonumber(redis.call('HGET', root .. ':round', band) or 0) then
+    redis.call('HSET', root .. ':round', band, string.format('%.0f', round))
   end
   if place < 0 then
-    redis.call('HSET', 'retry:round', lane .. ':last', 'popular')
+    redis.call('HSET', root .. ':round', lane .. ':last', 'popular')
   else
-    redis.call('HDEL', 'retry:round', lane .. ':last')
+    redis.call('HDEL', root .. ':round', lane .. ':last')
   end
 end
 
 -- The work whose turn it is.
 local function first_of_lane(lane)
-  return first_in_turn('retry:queued:' .. lane, redis.call('HEXISTS', 'retry:round', lane .. ':last') == 1)
+  return first_in_turn(root .. ':queued:' .. lane, redis.call('HEXISTS', root .. ':round', lane .. ':last') == 1)
 end

@@ -138,8 +138,8 @@ def settled(stack: Stack, corpus: Corpus, number: int) -> None:
 
 
 MARKS = (
-    *("retry:claim:mirror:*", "retry:queued:fetch.*", "retry:leases"),
-    *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
+    *("retry:{0}:claim:fetch:mirror:*", "retry:{0}:queued:fetch.*", "retry:{0}:leases"),
+    *("fetch:{0}:job:*", "fetch:{0}:wanted:*", "fetch:{0}:jobs:*", "fetch:{0}:leases"),
     "mirror:unsettled",
 )
 

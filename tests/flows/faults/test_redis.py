@@ -85,8 +85,8 @@ def assert_recovers(stack: Stack, crowd: Crowd, name: str) -> None:
     crowd.insist([stale])
     eventually(lambda: crowd.visit(stale).body != f"{name}stale 1".encode(), 15, "stale content is refreshed")
     eventually(lambda: stack.state.pubsub_numsub(FINISHED_CHANNEL)[0][1] == 1, 15, "the waiting instance listens")
-    stack.state.zadd("retry:claims", {"nothing": 1})
-    eventually(lambda: stack.state.zscore("retry:claims", "nothing") is None, 15, "the sweeper sweeps")
+    stack.state.zadd("retry:{0}:claims", {"nothing": 1})
+    eventually(lambda: stack.state.zscore("retry:{0}:claims", "nothing") is None, 15, "the sweeper sweeps")
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -55,7 +55,7 @@ def kill_in_the_middle(stack: Stack) -> None:
 
 def position(stack: Stack) -> list[bytes | None]:
     """The counted part of the log."""
-    return [cast(bytes | None, stack.state.get(key)) for key in stack.state.keys("retry:counted:*")]
+    return [cast(bytes | None, stack.state.get(key)) for key in stack.state.keys("retry:{0}:counted:*")]
 
 
 def test_every_request_is_counted_once_though_workers_are_killed_and_the_log_is_put_aside(
@@ -129,17 +129,17 @@ def test_popular_content_comes_before_other_requests_after_a_loss_of_the_cache(
     crowd.visit(f"/slow/{popular}")
     ask_at_once(stack, f"/slow/{popular}", 2 * POPULAR)
     eventually(
-        lambda: (stack.state.zscore("retry:popular:slow", f"slow:{popular}") or 0) >= POPULAR, 20, "it is popular"
+        lambda: (stack.state.zscore("retry:{0}:popular:slow", f"slow:{popular}") or 0) >= POPULAR, 20, "it is popular"
     )
     stack.cache.flushall()
-    stack.state.delete(f"retry:done:slow:{popular}:0")  # it was prepared a moment ago
+    stack.state.delete(f"retry:{{0}}:done:slow:{popular}:0")  # it was prepared a moment ago
     time.sleep(HOT_SECONDS + 1)  # nginx has it no longer
     held = [f"{name}held{number}" for number in range(4)]
     crowd.send([f"/slow/{one}?gated=1" for one in held])
     eventually(lambda: sum(stack.executions(one) for one in held) == 2, 20, "both painters are busy")
     one_off = [f"{name}one-off{number}" for number in range(20)]
     waiting = crowd.send([*(f"/slow/{one}" for one in one_off), f"/slow/{popular}"])
-    eventually(lambda: int(stack.state.zcard("retry:queued:paint.now")) == 23, 20, "all wait")
+    eventually(lambda: int(stack.state.zcard("retry:{0}:queued:paint.now")) == 23, 20, "all wait")
     for one in held:
         stack.open_gate(one)
     assert {visit.status for visit in waiting.result(60)} == {200}

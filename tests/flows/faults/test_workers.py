@@ -61,7 +61,7 @@ def test_a_painter_that_always_raises_is_tried_once_per_step_of_the_back_off(
         assert all(int(visit.answers[-1].headers["Retry-After"]) >= 1 for visit in visits)
     starts = [entry["time"] for entry in stack.events(name)]
     assert len(starts) >= 2
-    assert int(stack.state.hget(f"retry:failure:slow:{name}:0", "count") or 0) == len(starts)
+    assert int(stack.state.hget(f"retry:{{0}}:failure:slow:{name}:0", "count") or 0) == len(starts)
     assert min(later - earlier for earlier, later in pairwise(starts)) >= 1  # no step is shorter
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from retry import claims
 from tests.flows.slow.slow_content import SlowContent
 from tests.support.backlog import Backlog, is_clear
 from tests.support.crowd import Crowd
@@ -26,23 +25,23 @@ def _cleared(stack: Stack) -> Iterator[None]:
     yield
     stack.open_all_gates()
     for lane in LANES:
-        stack.state.delete(f"retry:duration:{lane}")
+        stack.state.delete(f"retry:{{0}}:duration:{lane}")
     eventually(lambda: is_clear(stack, LANES), 60, "nothing waits")
 
 
 def lengthen(stack: Stack, lane: str) -> None:
     """Makes each piece of work in the lane seem to take a minute, and the sweeper seem to have passed for long."""
-    stack.state.set(f"retry:duration:{lane}", 60_000)
-    stack.state.set(claims.SWEPT_KEY, LONG_AGO, ex=10)
+    stack.state.set(f"retry:{{0}}:duration:{lane}", 60_000)
+    stack.state.set("retry:{0}:swept", LONG_AGO, ex=10)
 
 
 def asked(stack: Stack, name: str) -> int:
     """The time of the claim's last request, in Redis' milliseconds; 0 without a claim."""
-    return int(stack.state.hget(f"retry:claim:slow:{name}:0", "asked") or 0)
+    return int(stack.state.hget(f"retry:{{0}}:claim:slow:{name}:0", "asked") or 0)
 
 
 def forget_who_asked(stack: Stack, name: str) -> None:
-    stack.state.hset(f"retry:claim:slow:{name}:0", "asked", LONG_AGO)
+    stack.state.hset(f"retry:{{0}}:claim:slow:{name}:0", "asked", LONG_AGO)
 
 
 def queued(stack: Stack, crowd: Crowd, names: list[str]) -> None:
@@ -71,12 +70,12 @@ def test_what_is_waited_for_comes_next(stack: Stack, crowd: Crowd, name: str) ->
     refreshes = Backlog(stack, "paint.refresh", name, 200)
     refreshes.hold(crowd)
     later_ms = int((time.time() + 60) * 1000)
-    stack.state.hset("retry:started", "paint.refresh", later_ms)  # none ages, however long queueing takes
+    stack.state.hset("retry:{0}:started", "paint.refresh", later_ms)  # none ages, however long queueing takes
     refreshes.queue(crowd)
     cold, last = f"{name}cold", refreshes.names[-1]
     refreshes.lose(last)
     waiting = crowd.send([f"/slow/{cold}", f"{refreshes.address(last)}&html=0"])
-    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == 2, 10, "both stand in the fast lane")
+    eventually(lambda: stack.state.zcard("retry:{0}:queued:paint.now") == 2, 10, "both stand in the fast lane")
     refreshes.let_go()
     assert [visit.body for visit in waiting.result(30)] == [SlowContent(cold).body, SlowContent(last).body]
     for one in (cold, last):  # the worker may have had one message of a refresh already; the two begin in any order
@@ -135,7 +134,7 @@ class Stream:
 
     def flow(self) -> None:
         """Sends more of them when few are left."""
-        left = int(self.stack.state.zcard("retry:queued:paint.now"))
+        left = int(self.stack.state.zcard("retry:{0}:queued:paint.now"))
         self.fewest = min(self.fewest, left)
         if left < LOWEST:
             names = [f"{self.name}{number}" for number in range(self.sent, self.sent + LOWEST)]

@@ -70,7 +70,7 @@ def test_a_flood_of_readers_takes_a_share_of_state_and_leaves_what_is_counted(
     for number in range(30):
         followers.note_readers({f"land-{number} {reader:06}" for reader in range(2000)}, NOW)
     state = redis_servers.state.client
-    assert sum(state.strlen(key) for key in state.scan_iter("feeds:readers:*")) < 20_000 + 2 * 12_304
+    assert sum(state.strlen(key) for key in state.scan_iter("feeds:{0}:readers:*")) < 20_000 + 2 * 12_304
     followers.count_readers(NOW)
     assert counted("sea") == (2, 2)
 

@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from feeds import followers
-from project.environment import broker_url, storage_from
+from project.environment import celery_broker, storage_from
 from project.paths import BASE_DIR
 from resources.fetch.frontier import queue
 from resources.traffic import prepared
@@ -56,7 +56,7 @@ def test_the_environment_is_read_in_one_place() -> None:
     ],
 )
 def test_the_broker_is_the_state_server(redis_url: str, expected: str) -> None:
-    assert broker_url(redis_url) == expected
+    assert celery_broker(redis_url) == (expected, {})
 
 
 def test_files_are_stored_where_the_url_says() -> None:

@@ -50,14 +50,14 @@ def test_a_worker_that_was_frozen_for_however_long_ends_nothing(work: Work, serv
     [(_, _, token, *_)] = claim_calls.swept()
     assert claim_calls.start(work, int(token))
     assert claim_calls.finish(work, int(token))
-    servers.state.client.delete(f"retry:done:{work.key}")  # its time is over
+    servers.state.client.delete(f"retry:{{0}}:done:{work.key}")  # its time is over
     assert not claim_calls.fail(work, frozen)
     assert claim_calls.look(work) == WorkUnknown()
 
 
 def test_a_done_mark_takes_room_only_while_it_is_in_force(work: Work, servers: RedisServers) -> None:
     claim_calls.finish(work, claim_calls.running(work))
-    assert 0 < servers.state.client.pttl(f"retry:done:{work.key}") <= 10_000
+    assert 0 < servers.state.client.pttl(f"retry:{{0}}:done:{work.key}") <= 10_000
 
 
 def test_a_flood_of_failures_leaves_the_records_that_last_longest(
@@ -67,9 +67,9 @@ def test_a_flood_of_failures_leaves_the_records_that_last_longest(
     works = [replace(work, key=f"paint:a:{number}") for number in range(30)]
     for wait_seconds, each in enumerate(works):
         claim_calls.fail(each, claim_calls.running(each), retry_seconds=60 + wait_seconds)
-    last = {f"retry:failure:{each.key}".encode() for each in works[20:]}
-    assert set(servers.state.client.keys("retry:failure:*")) == last
-    assert servers.state.client.zcard("retry:failures") == 10
+    last = {f"retry:{{0}}:failure:{each.key}".encode() for each in works[20:]}
+    assert set(servers.state.client.keys("retry:{0}:failure:*")) == last
+    assert servers.state.client.zcard("retry:{0}:failures") == 10
     assert claim_calls.begin(works[29]) == WorkFailed(502, "No.", ANY)
 
 
@@ -78,7 +78,7 @@ def test_tokens_grow_though_the_data_is_lost_or_the_clock_is_set_back(work: Work
     servers.state.client.flushall()
     assert claim_calls.begun(work).token > first
     future = int(time.time() * 1_000_000) + 3_600_000_000
-    servers.state.client.set("retry:token", future)
+    servers.state.client.set("retry:{0}:token", future)
     assert claim_calls.begun(replace(work, key="paint:a:2")).token == future + 1
 
 
@@ -95,15 +95,15 @@ def test_back_off_doubles_with_every_failure_until_a_success(work: Work, servers
     for _ in range(4):
         claim_calls.fail(work, claim_calls.running(work))
         waits.append(ceil(claim_calls.failure(work).wait_seconds))
-        servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
+        servers.state.client.hset("retry:{0}:failure:paint:a:1", "until", 0)
     assert waits == [2, 4, 8, 16]
     claim_calls.finish(work, claim_calls.running(work))
-    assert not servers.state.client.exists("retry:failure:paint:a:1")
+    assert not servers.state.client.exists("retry:{0}:failure:paint:a:1")
 
 
 def test_back_off_has_a_maximum_and_a_minimum_unless_the_preparer_sets_it(work: Work, servers: RedisServers) -> None:
     token = claim_calls.begun(work).token
-    servers.state.client.hset("retry:failure:paint:a:1", "count", 60)
+    servers.state.client.hset("retry:{0}:failure:paint:a:1", "count", 60)
     claim_calls.fail(work, token)
     assert 590 < claim_calls.failure(work).wait_seconds <= 600
     own_wait = replace(work, key="paint:a:3")
@@ -122,13 +122,13 @@ def test_the_expected_wait_follows_durations_which_are_forgotten_with_their_kind
     assert claim_calls.begun(replace(work, key="paint:a:2")).wait_seconds == 4
     third = claim_calls.begun(replace(work, key="paint:a:3"))
     assert third.wait_seconds == 6  # one of 4 s ahead, two workers, and its own 4 s
-    kept = [servers.state.client.ttl(f"retry:duration:{name}") for name in (work.kind, work.lane)]
+    kept = [servers.state.client.ttl(f"retry:{{0}}:duration:{name}") for name in (work.kind, work.lane)]
     assert kept == pytest.approx([30 * 24 * 3600] * 2, abs=60)
 
 
 def test_a_request_hands_a_claim_over_again_whose_message_seems_lost(work: Work, servers: RedisServers) -> None:
     token = claim_calls.begun(work).token
-    servers.state.client.hset("retry:claim:paint:a:1", "expected", 1)
+    servers.state.client.hset("retry:{0}:claim:paint:a:1", "expected", 1)
     assert claim_calls.begin(work, refresh=True) == ClaimTaken(token, ANY)
     assert claim_calls.begin(work) == ClaimPromoted(token, ANY)
     assert claim_calls.begin(work) == ClaimTaken(token, ANY)
@@ -138,7 +138,7 @@ def test_work_whose_lane_holds_a_message_for_all_is_not_published_again(work: Wo
     claim_calls.begun(work)
     servers.state.client.rpush("paint.now", "a message")
     claim_calls.make_due(servers, work)
-    assert claim_calls.swept() == []
+    assert sweep_claims() == 0
 
 
 def test_lapsed_leases_come_before_all_that_is_queued(work: Work, servers: RedisServers) -> None:
@@ -154,17 +154,17 @@ def test_lapsed_leases_come_before_all_that_is_queued(work: Work, servers: Redis
 def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServers) -> None:
     assert stores.execute_call(claims.abandon_call(work.key, claim_calls.begun(work).token)) == 1
     assert claim_calls.look(work) == WorkUnknown()
-    assert servers.state.client.keys("retry:*") == [b"retry:token"]
+    assert servers.state.client.keys("retry:*") == [b"retry:{0}:token"]
 
 
 def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, servers: RedisServers) -> None:
     state = servers.state.client
     claim_calls.running(work)
     assert claim_calls.swept() == []
-    state.zincrby("retry:leases", HOUR_MS, work.key)
-    state.incrby("retry:clock", HOUR_MS)
+    state.zincrby("retry:{0}:leases", HOUR_MS, work.key)
+    state.incrby("retry:{0}:clock", HOUR_MS)
     assert claim_calls.swept() == []
-    state.zincrby("retry:leases", -60_000, work.key)
+    state.zincrby("retry:{0}:leases", -60_000, work.key)
     assert [what for what, *_ in claim_calls.swept()] == [b"again"]
 
 
@@ -178,11 +178,11 @@ def test_a_mark_stands_no_longer_though_the_clock_was_set_back_since(
     state.set("new mark", 1, px=60_000)
     assert sweep_claims() == 0
     state.config_resetstat()
-    state.incrby("retry:clock", HOUR_MS)
+    state.incrby("retry:{0}:clock", HOUR_MS)
     assert sweep_claims() == 0
     assert max(state.pttl(name) for name in marks) <= 10_000
     assert 50_000 < state.pttl("new mark") <= 60_000
-    assert not state.exists(claims.SETBACKS_KEY)
+    assert not state.exists("retry:{0}:setbacks")
     assert "cmdstat_keys" not in state.info("commandstats")  # it would hold up all others
 
 
@@ -195,9 +195,9 @@ def test_a_pass_that_is_killed_is_continued_after_the_clock_was_set_back(
         state.set(name, 1, px=2 * HOUR_MS + 10_000)
     for _ in range(2):  # set back twice
         claim_calls.swept()
-        state.incrby("retry:clock", HOUR_MS)
+        state.incrby("retry:{0}:clock", HOUR_MS)
         claim_calls.swept()
-        assert stores.execute_call(claims.setback_call()) == 1
+        assert stores.execute_call(claims.setback_call(0)) == 1
     sweep_claims()
     assert max(state.pttl(name) for name in marks) <= 10_000
 
@@ -211,11 +211,11 @@ def test_only_lapses_in_a_row_end_work(since: str, work: Work, servers: RedisSer
         assert what == b"again"
         assert claim_calls.start(work, int(token), "copy")
         if since == "the lapse was long ago":
-            servers.state.client.hset(f"retry:claim:{work.key}", "lapsed", claim_calls.LONG_AGO)
+            servers.state.client.hset(f"retry:{{0}}:claim:{work.key}", "lapsed", claim_calls.LONG_AGO)
         else:
             assert stores.execute_call(claims.requeue_call(work.key, int(token), 0, "copy")) == 1
             assert claim_calls.start(work, int(token), "copy")
-    servers.state.client.hset(f"retry:claim:{work.key}", "lapsed", claim_calls.now_ms(servers))
+    servers.state.client.hset(f"retry:{{0}}:claim:{work.key}", "lapsed", claim_calls.now_ms(servers))
     claim_calls.make_due(servers, work)
     assert [what for what, *_ in claim_calls.swept()] == [b"lapsed"]
 
@@ -233,7 +233,7 @@ def test_work_that_waits_for_its_turn_again_starts_again_with_the_same_token(wor
     waiting = claim_calls.begin(work)
     assert isinstance(waiting, ClaimTaken)
     assert 29 < waiting.wait_seconds <= 31
-    assert servers.state.client.zcard("retry:leases") == 0
+    assert servers.state.client.zcard("retry:{0}:leases") == 0
     assert claim_calls.start(work, token)
     assert claim_calls.finish(work, token)
 
@@ -247,7 +247,7 @@ def test_a_full_lane_takes_no_promoted_work(work: Work, servers: RedisServers, s
 
 
 def test_promoted_work_is_expected_as_soon_as_its_new_lane_allows(work: Work, servers: RedisServers) -> None:
-    servers.state.client.set("retry:duration:paint.refresh", 60_000)
+    servers.state.client.set("retry:{0}:duration:paint.refresh", 60_000)
     for number in range(2, 5):
         claim_calls.begun(replace(work, key=f"paint:a:{number}"), refresh=True)
     claim = claim_calls.begun(work, refresh=True)
@@ -263,18 +263,19 @@ def test_both_copies_of_promoted_work_leave_nothing_behind(first: str, work: Wor
     assert not claim_calls.start(work, token, "the other copy")
     assert claim_calls.finish(work, token)
     assert not claim_calls.start(work, token, "the other copy")
-    durations = [f"retry:duration:{name}" for name in (work.kind, "paint.now")]
-    left = ["retry:token", "retry:started", f"retry:done:{work.key}", *durations]
+    durations = [f"retry:{{0}}:duration:{name}" for name in (work.kind, "paint.now")]
+    left = ["retry:{0}:token", "retry:{0}:started", f"retry:{{0}}:done:{work.key}", *durations]
     assert sorted(servers.state.client.keys("retry:*")) == sorted(name.encode() for name in left)
 
 
 def test_promoted_work_is_looked_after_as_soon_as_its_new_lane_demands(work: Work, servers: RedisServers) -> None:
-    servers.state.client.set(f"retry:duration:{work.kind}", 1_000_000)
+    work = replace(work, lane="paint.now", refresh_lane="fetch.refresh")  # a publisher knows the turns of its works
+    servers.state.client.set(f"retry:{{0}}:duration:{work.kind}", 1_000_000)
     claim_calls.begun(work, refresh=True)
-    late = servers.state.client.zscore("retry:claims", work.key) or 0
-    servers.state.client.set(f"retry:duration:{work.kind}", 10)
+    late = servers.state.client.zscore("retry:{0}:claims", work.key) or 0
+    servers.state.client.set(f"retry:{{0}}:duration:{work.kind}", 10)
     claim_calls.begin(work)
-    soon = servers.state.client.zscore("retry:claims", work.key) or 0
+    soon = servers.state.client.zscore("retry:{0}:claims", work.key) or 0
     assert 0 < soon < late - 50_000
 
 
@@ -293,14 +294,14 @@ def test_work_without_recent_requests_is_skipped(refresh: bool, work: Work, serv
     token = unwanted(servers, work, refresh=refresh)
     assert [claim_calls.started(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [claims.SKIPPED, 0, 0]
     assert claim_calls.look(work) == WorkDone("skipped", ANY)
-    assert not servers.state.client.exists(f"retry:claim:{work.key}", "retry:claims", "retry:leases")
+    assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}", "retry:{0}:claims", "retry:{0}:leases")
     assert [claim_calls.queued(servers, lane) for lane in LANES] == [set(), set(), set()]
 
 
 def test_a_long_lane_is_one_whose_workers_need_long_for_it(work: Work, servers: RedisServers) -> None:
     works = [replace(work, key=f"paint:b:{number}") for number in range(5)]
     tokens = [unwanted(servers, each) for each in works]
-    servers.state.client.set("retry:duration:paint.now", 4001)  # 5 × 4.001 s ÷ 2 workers: above 10 s
+    servers.state.client.set("retry:{0}:duration:paint.now", 4001)  # 5 × 4.001 s ÷ 2 workers: above 10 s
     assert list(map(claim_calls.started, works, tokens)) == [claims.SKIPPED] + 4 * [claims.STARTED]
 
 
@@ -311,7 +312,7 @@ def test_nothing_is_skipped_before_waiting_clients_could_ask_or_if_it_is_switche
     settings.RETRY_SKIP_SECONDS = 0 if reason == "switched off" else 30
     token = unwanted(servers, work)
     if reason != "switched off":
-        servers.state.client.delete(claims.SWEPT_KEY)
+        servers.state.client.delete(claim_calls.SWEPT_KEY)
     if reason == "first pass after an outage":
         claim_calls.swept()
     assert claim_calls.start(work, token)
@@ -320,8 +321,8 @@ def test_nothing_is_skipped_before_waiting_clients_could_ask_or_if_it_is_switche
 def test_passes_of_the_sweeper_that_follow_one_another_count_from_the_first(servers: RedisServers) -> None:
     claim_calls.swept_for_long(servers)
     claim_calls.swept()
-    assert servers.state.client.get(claims.SWEPT_KEY) == str(claim_calls.LONG_AGO).encode()
-    assert 5 < servers.state.client.ttl(claims.SWEPT_KEY) <= 10
+    assert servers.state.client.get(claim_calls.SWEPT_KEY) == str(claim_calls.LONG_AGO).encode()
+    assert 5 < servers.state.client.ttl(claim_calls.SWEPT_KEY) <= 10
 
 
 def test_looking_still_answers_when_the_server_takes_no_writes(work: Work, servers: RedisServers) -> None:

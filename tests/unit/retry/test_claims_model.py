@@ -87,7 +87,7 @@ class Claims(RuleBasedStateMachine):
                 claim.wanted = True
                 assert claim.token == token
                 if not refresh and lane == claim.lane and client and not claim.running:  # it may have moved ahead
-                    held = self.servers.state.client.hget(f"retry:claim:{work.key}", "client")
+                    held = self.servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "client")
                     assert held in {client.encode(), claim.client.encode()}
                     claim.client = client if held == client.encode() else claim.client
                 return work.key, token
@@ -147,16 +147,16 @@ class Claims(RuleBasedStateMachine):
     def _lengthen_lanes(self, long: bool) -> None:
         swept_for_long(self.servers)
         for lane in LANES:
-            make_long(self.servers, lane) if long else self.servers.state.client.set(f"retry:duration:{lane}", 1)
+            make_long(self.servers, lane) if long else self.servers.state.client.set(f"retry:{{0}}:duration:{lane}", 1)
 
     @rule(target=copies, lane=st.sampled_from(list(UP)))
     def a_lane_does_not_get_its_turn(self, lane: str) -> tuple[str, int]:
         state = self.servers.state.client
-        state.hset("retry:started", lane, LONG_AGO)
+        state.hset("retry:{0}:started", lane, LONG_AGO)
         for key in queued(self.servers, lane):
-            state.hset(f"retry:claim:{key}", mapping={"asked": LONG_AGO, "since": LONG_AGO})
+            state.hset(f"retry:{{0}}:claim:{key}", mapping={"asked": LONG_AGO, "since": LONG_AGO})
             self.held[key].wanted = False
-        found = stores.execute_call(claims.age_call(lane, UP[lane], 2))
+        found = stores.execute_call(claims.age_call(0, lane, UP[lane], 2))
         assert isinstance(found, list)
         there = [key for key, claim in self.held.items() if claim.lane == lane and not claim.running]
         assert len(found) == min(2, len(there))
@@ -212,9 +212,9 @@ class Claims(RuleBasedStateMachine):
 
     @rule(target=copies, work=st.sampled_from(WORKS))
     def time_passes(self, work: Work) -> tuple[str, int]:
-        for name in ("retry:claims", "retry:leases"):
+        for name in ("retry:{0}:claims", "retry:{0}:leases"):
             self.servers.state.client.zadd(name, {work.key: 1}, xx=True)
-        found = stores.execute_call(claims.sweep_call(10))
+        found = stores.execute_call(claims.sweep_call(0, 10, cache_is_away=False))
         assert isinstance(found, list)
         claim = self.held.get(work.key)
         if claim is None:
@@ -223,7 +223,7 @@ class Claims(RuleBasedStateMachine):
         [(what, _, token, lane, _)] = found
         assert lane.decode() == claim.lane
         if not claim.running:
-            assert (what, int(token)) == (b"again", claim.token)
+            assert (what, int(token)) == (b"due", claim.token)
         elif claim.lapses == 0:
             assert what == b"again"
             assert int(token) > self.newest
@@ -236,7 +236,7 @@ class Claims(RuleBasedStateMachine):
     @rule(work=st.sampled_from(WORKS))
     def records_expire(self, work: Work) -> None:
         state = self.servers.state.client
-        state.delete(f"retry:failure:{work.key}", f"retry:done:{work.key}")
+        state.delete(f"retry:{{0}}:failure:{work.key}", f"retry:{{0}}:done:{work.key}")
         self.ended.pop(work.key, None)
         self.blocked.discard(work.key)
 
@@ -246,15 +246,15 @@ class Claims(RuleBasedStateMachine):
             waiting = {key for key, claim in self.held.items() if claim.lane == lane and not claim.running}
             assert queued(self.servers, lane) == waiting
             clients = Counter(self.held[key].client.encode() for key in waiting if self.held[key].client)
-            shares = self.servers.state.client.hgetall(f"retry:shares:{lane}")
+            shares = self.servers.state.client.hgetall(f"retry:{{0}}:shares:{lane}")
             assert {client: int(number) for client, number in shares.items()} == clients
 
     @invariant()
     def every_claim_is_under_the_sweepers_eye(self) -> None:
         state = self.servers.state.client
         running = {key.encode() for key, claim in self.held.items() if claim.running}
-        assert set(state.zrange("retry:leases", 0, -1)) == running
-        assert set(state.zrange("retry:claims", 0, -1)) == {key.encode() for key in self.held} - running
+        assert set(state.zrange("retry:{0}:leases", 0, -1)) == running
+        assert set(state.zrange("retry:{0}:claims", 0, -1)) == {key.encode() for key in self.held} - running
 
 
 @pytest.mark.usefixtures("servers")

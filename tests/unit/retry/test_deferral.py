@@ -106,7 +106,7 @@ def test_missing_content_is_claimed_queued_once_and_redirected(work: Work, serve
     assert int(response["Retry-After"]) >= 1
     assert [ask(work).status_code for _ in range(2)] == [302, 302]
     [message] = servers.state.client.lrange("paint.now", 0, -1)
-    token = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
+    token = int(servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "token") or 0)
     sent = json.loads(message)["headers"]
     assert (sent["task"], sent["argsrepr"]) == ("tests.paint", repr([work.key, token, "a", 1]))
 
@@ -147,7 +147,7 @@ def test_content_about_to_expire_is_served_and_refreshed_once_if_it_is_popular(
         response = ask(work)
         assert response.status_code == 200
         assert "stale" not in response["Server-Timing"]
-    assert queued(servers, "paint.refresh") == servers.state.client.exists(f"retry:claim:{work.key}") == refreshed
+    assert queued(servers, "paint.refresh") == servers.state.client.exists(f"retry:{{0}}:claim:{work.key}") == refreshed
 
 
 def test_popular_content_that_lasts_is_not_asked_about(
@@ -170,7 +170,7 @@ def test_a_refresh_that_failed_is_not_tried_again_during_its_pause(
     count_requests(20)
     ask(work)
     servers.state.client.delete("paint.refresh")
-    fail(work, int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0))
+    fail(work, int(servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "token") or 0))
     assert ask(work).status_code == 200
     assert queued(servers, "paint.refresh") == 0
 
@@ -204,7 +204,7 @@ def test_a_full_backlog_is_503_with_an_honest_wait(work: Work, servers: RedisSer
         stores.execute_call(claims.begin_call(replace(work, key=f"paint:{number}"), refresh=False))
     response = ask(work)
     assert (response.status_code, response["Retry-After"]) == (503, "4")  # 6 × 1 s ÷ 2 workers, and its own second
-    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+    assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}")
 
 
 def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
@@ -219,7 +219,7 @@ def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
     monkeypatch.setattr(claims, "begin_call", begin_late)
     assert ask(work).status_code == 200
     assert queued(servers) == 0
-    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+    assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}")
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_without_the_broker_no_claim_is_left_and_the_log_says_why(
 ) -> None:
     monkeypatch.setattr("celery.current_app.send_task", Mock(side_effect=OSError("refused")))
     assert ask(work).status_code == 503
-    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+    assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}")
     (record,) = [record for record in caplog.records if record.name == "tarry.serving"]
     assert (record.message, record.work) == ("not handed over", work.key)  # type: ignore[attr-defined]
 

@@ -106,7 +106,7 @@ def test_work_of_the_version_before_makes_no_room(servers: RedisServers, setting
     settings.RETRY_LANES = {"paint.now": {"limit": 5, "workers": 1}}
     for client in "abcde":
         ask_many(client, 1)
-        servers.state.client.hdel(f"retry:claim:{client}:0", "client")
+        servers.state.client.hdel(f"retry:{{0}}:claim:{client}:0", "client")
     assert isinstance(ask("x:0", "x"), LaneFull)
     assert isinstance(ask("a:0", "x"), ClaimTaken)
 
@@ -218,6 +218,6 @@ def test_an_empty_lane_keeps_nothing_of_its_clients(servers: RedisServers) -> No
         finish(replace(NAMED, key=found.work_key), found.token)
     ask("b:0", "b")
     kept = servers.state.client
-    assert kept.zrange("retry:rounds:paint.now", 0, -1) == [b"b"]
-    assert kept.hgetall("retry:shares:paint.now") == {b"b": b"1"}
-    assert not kept.hgetall("retry:round")
+    assert kept.zrange("retry:{0}:rounds:paint.now", 0, -1) == [b"b"]
+    assert kept.hgetall("retry:{0}:shares:paint.now") == {b"b": b"1"}
+    assert not kept.hgetall("retry:{0}:round")

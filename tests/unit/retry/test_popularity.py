@@ -18,7 +18,7 @@ from tests.conftest import RedisServers
 pytestmark = pytest.mark.usefixtures("servers")
 HOUR, DAY = 3600.0, 86_400.0
 NOON = 1_795_262_400.0  # a period begins
-LANDMARK = "retry:popular:decays"
+LANDMARK = "retry:{0}:popular:decays"
 
 
 def count(
@@ -92,7 +92,7 @@ def test_scores_stay_numbers_however_long_the_site_runs(servers: RedisServers, s
         pass_time(servers, 100 * HOUR)
     count({"tile:new": 1})
     assert popularity.weighted_requests("tile:new") == pytest.approx(1, rel=1e-3)
-    assert math.isfinite(servers.state.client.zscore("retry:popular:tile", "tile:new") or 0)
+    assert math.isfinite(servers.state.client.zscore("retry:{0}:popular:tile", "tile:new") or 0)
     pass_time(servers, 501 * HOUR)
     count({"tile:newest": 1})
     assert keys() == ["tile:newest"]  # what has faded is forgotten when the landmark moves
@@ -116,7 +116,7 @@ def test_a_clock_that_is_set_back_makes_nothing_more_popular(servers: RedisServe
     assert popularity.weighted_requests("tile:a") == 8
     count({"tile:a": 1})
     assert popularity.weighted_requests("tile:a") == pytest.approx(9, rel=1e-3)
-    assert math.isfinite(servers.state.client.zscore("retry:popular:tile", "tile:a") or 0)
+    assert math.isfinite(servers.state.client.zscore("retry:{0}:popular:tile", "tile:a") or 0)
 
 
 def test_the_least_popular_keys_give_way(servers: RedisServers, settings: Settings) -> None:
@@ -190,8 +190,8 @@ def test_hits_are_told_for_ever_and_for_the_last_times(servers: RedisServers) ->
 
 def test_periods_are_forgotten_after_a_day_and_sums_are_not(servers: RedisServers) -> None:
     count_hits("hot", NOON, 1)
-    assert DAY < servers.state.client.ttl(f"{popularity.HITS_KEY}:{int(NOON // 600)}") <= DAY + 1200
-    assert servers.state.client.ttl(popularity.HITS_KEY) == -1
+    assert DAY < servers.state.client.ttl(f"{popularity.hits_key()}:{int(NOON // 600)}") <= DAY + 1200
+    assert servers.state.client.ttl(popularity.hits_key()) == -1
 
 
 @pytest.mark.parametrize(

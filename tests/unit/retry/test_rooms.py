@@ -143,7 +143,7 @@ async def test_what_was_lost_with_the_cache_is_waited_for_until_it_may_be_prepar
     instance: WaitingInstance, work: Work, servers: RedisServers
 ) -> None:
     finish(work, begin(work))
-    servers.state.client.hset(f"retry:done:{work.key}", "until", int(time.time() * 1000) + 1500)
+    servers.state.client.hset(f"retry:{{0}}:done:{work.key}", "until", int(time.time() * 1000) + 1500)
     stores.execute_call(claims.look_call("paint:other", cache_is_away=True))
     began = time.monotonic()
     assert is_back(await answered(instance, asked(work)))

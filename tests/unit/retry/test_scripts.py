@@ -25,10 +25,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("servers")
 def test_a_registered_script_runs_with_the_parts_it_needs_in_their_order(folder: Path) -> None:
-    of_the_protocol = "-- needs: one retry.claim_start\nreturn start_work('work:none', '1', 'x', {}) + one\n"
+    of_the_protocol = "-- needs: one retry.root retry.claim_start\nreturn start_work('work:none', '1', 'x', {}) + one\n"
     (folder / "two.lua").write_text(of_the_protocol)
     scripts.register_scripts(folder, "tests")
-    assert stores.execute_call(ScriptCall("state", "tests.two", [])) == 1
+    assert stores.execute_call(ScriptCall("state", "tests.two", ["retry:{0}"])) == 1
     assert stores.execute_call(ScriptCall("state", "tests.sum", [])) == 3
     assert stores.execute_call(ScriptCall("state", "tests.sum", [])) == 3  # by its digest
 

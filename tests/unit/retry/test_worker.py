@@ -28,7 +28,7 @@ IMPOSSIBLE_FRESHNESS = "The preparer gave an impossible freshness."
 
 
 def held_token(servers: RedisServers, work: Work) -> int:
-    return int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
+    return int(servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "token") or 0)
 
 
 def published_calls(servers: RedisServers, lane: str = "paint.now") -> list[str]:
@@ -88,8 +88,8 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
     token = begin(work)
 
     def pause_past_the_lease() -> Mapping[str, Prepared]:
-        servers.state.client.zadd("retry:leases", {work.key: 1}, xx=True)
-        stores.execute_call(claims.sweep_call(10))
+        servers.state.client.zadd("retry:{0}:leases", {work.key: 1}, xx=True)
+        stores.execute_call(claims.sweep_call(0, 10, cache_is_away=False))
         content = Prepared(b"newer", "image/png", 60, 60)
         stores.execute_call(contents.store_call("a", content, held_token(servers, work), datetime.now(UTC), 0))
         return {"a": TILE}
@@ -110,7 +110,7 @@ def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
     def watch(call: ScriptCall) -> object:
         if call.script == "renew":
             seconds, microseconds = servers.state.client.time()
-            lapses_at = servers.state.client.zscore("retry:leases", work.key) or 0
+            lapses_at = servers.state.client.zscore("retry:{0}:leases", work.key) or 0
             left_ms.append(lapses_at - seconds * 1000 - microseconds / 1000)
         reply = execute(call)
         if call.script == "renew" and reply == 1:
@@ -169,7 +169,7 @@ def test_a_lost_message_is_found_soon_and_replaced_once(work: Work, servers: Red
         begin(each)
         if number != 3:
             state.lpush("paint.now", "message")
-    last_due = max(state.zscore("retry:claims", each.key) or 0 for each in works)
+    last_due = max(state.zscore("retry:{0}:claims", each.key) or 0 for each in works)
     assert last_due - claim_calls.now_ms(servers) <= 5000  # however long the last one is to wait
     for each in works:
         make_due(servers, each)
@@ -216,13 +216,13 @@ def long_waiting_keys(servers: RedisServers, work: Work, lane: str, count: int) 
     keys = [f"{lane}:{number}" for number in range(count)]
     for place, key in enumerate(keys):
         begun(replace(work, key=key, lane=lane))
-        servers.state.client.hset(f"retry:claim:{key}", "since", LONG_AGO + place)
+        servers.state.client.hset(f"retry:{{0}}:claim:{key}", "since", LONG_AGO + place)
     return keys
 
 
 def let_age_time_pass(servers: RedisServers) -> None:
     """Makes the last start in the lane of refreshes seem long ago."""
-    servers.state.client.hset("retry:started", "paint.refresh", LONG_AGO)
+    servers.state.client.hset("retry:{0}:started", "paint.refresh", LONG_AGO)
 
 
 def test_the_oldest_of_a_lane_that_does_not_get_its_turn_move_up_with_their_tokens(
@@ -283,8 +283,8 @@ def test_a_full_lane_takes_no_aged_work(work: Work, servers: RedisServers, setti
 
 
 def test_marks_without_a_claim_are_cleared(servers: RedisServers) -> None:
-    servers.state.client.zadd("retry:claims", {"gone": 1})
-    servers.state.client.zadd("retry:queued:paint.refresh", {"gone": LONG_AGO})
+    servers.state.client.zadd("retry:{0}:claims", {"gone": 1})
+    servers.state.client.zadd("retry:{0}:queued:paint.refresh", {"gone": LONG_AGO})
     assert [sweep_claims(), age_lanes()] == [0, 0]
-    assert servers.state.client.zcard("retry:claims") == 0
+    assert servers.state.client.zcard("retry:{0}:claims") == 0
     assert queued(servers, "paint.refresh") == set()

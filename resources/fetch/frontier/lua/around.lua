@@ -2,7 +2,7 @@
 -- needs: domain line network
 -- ARGV: rules egress   -> fetchers machines away_machine ...
 local machines, number, reply = {}, 0, {}
-local fetchers = redis.call('ZRANGEBYSCORE', 'fetch:fetchers', now - rules.lease_ms, '+inf')
+local fetchers = redis.call('ZRANGEBYSCORE', 'fetch:{0}:fetchers', now - rules.lease_ms, '+inf')
 for _, fetcher in ipairs(fetchers) do
   local machine = string.match(fetcher, '^(.*):') or fetcher
   if not machines[machine] then

@@ -1,7 +1,7 @@
 -- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of the due
 -- domains those with interactive work, and with flagged work. Among these the one with the most work left, if that
 -- decides when all is done, else the one with the shortest jobs.
--- needs: domain line clock job network retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start
+-- needs: domain line clock job network retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules fetcher machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
@@ -29,11 +29,11 @@ end
 local function hand_out(how, job, state, ...)
   local token = new_token()
   set_job(job, 'state', state, 'token', token, 'worker', fetcher, 'claimed', now, ...)
-  redis.call('ZADD', 'fetch:leases', whole(now + rules.lease_ms), job.key)
-  if number == 0 then redis.call('ZREM', 'fetch:idle', fetcher) end
+  redis.call('ZADD', 'fetch:{0}:leases', whole(now + rules.lease_ms), job.key)
+  if number == 0 then redis.call('ZREM', 'fetch:{0}:idle', fetcher) end
   local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
     job.lapses, job.needs_robots or '0', job.why or ''}
-  local wanted = redis.call('HGETALL', 'fetch:wanted:' .. job.key)
+  local wanted = redis.call('HGETALL', 'fetch:{0}:wanted:' .. job.key)
   for _, part in ipairs({how, token, string.format('%.0f', job.version), record, wanted, start_works(job, wanted)}) do
     found[#found + 1] = part
   end
@@ -47,7 +47,7 @@ local open, away, next_try
 
 local function find_ways()
   open, away, next_try = {}, {}, math.huge
-  local known = redis.call('SMEMBERS', 'fetch:egresses')
+  local known = redis.call('SMEMBERS', 'fetch:{0}:egresses')
   known[#known + 1] = ''
   for _, egress in ipairs(known) do
     local network = redis.call('HMGET', network_name(machine, egress), 'since', 'try_at')
@@ -104,8 +104,8 @@ local function decisive_ms(lane, priority, most_left)
     for _, egress in ipairs(open) do
       alike = alike + redis.call('ZCOUNT', line_of('due', lane, priority, egress), most_left * rules.alike, '+inf')
     end
-    local left = tonumber(redis.call('HGET', 'fetch:left', lane) or 0) + left_more[lane]
-    local slots = rules.slots * math.max(1, redis.call('ZCARD', 'fetch:fetchers'))
+    local left = tonumber(redis.call('HGET', 'fetch:{0}:left', lane) or 0) + left_more[lane]
+    local slots = rules.slots * math.max(1, redis.call('ZCARD', 'fetch:{0}:fetchers'))
     decisive[place] = left / (rules.fill * slots + math.max(1, alike))
   end
   return decisive[place]
@@ -150,7 +150,7 @@ end
 
 -- The next job of a domain, and its fields to set; nothing if its address has just expired.
 local function request_of(d, lane)
-  local queue = 'fetch:jobs:' .. d.scope .. ':' .. lane .. ':' .. best_priority(d, lane)
+  local queue = 'fetch:{0}:jobs:' .. d.scope .. ':' .. lane .. ':' .. best_priority(d, lane)
   local job = job_of(first_in_turn(queue, d['popular_' .. lane] == 1))
   take(d, job)
   if job.expires > 0 and job.expires <= now then
@@ -195,7 +195,7 @@ local function next_event()
       end
     end
   end
-  for _, set in ipairs({'fetch:doomed', 'fetch:leases', 'fetch:later', 'fetch:expiring', 'fetch:stalls'}) do
+  for _, set in ipairs({'fetch:{0}:doomed', 'fetch:{0}:leases', 'fetch:{0}:later', 'fetch:{0}:expiring', 'fetch:{0}:stalls'}) do
     at = math.min(at, earliest(set, now))
   end
   return at
@@ -203,7 +203,7 @@ end
 
 local function idle(wait_ms)
   wait_ms = math.ceil(math.max(0, wait_ms))
-  redis.call('ZADD', 'fetch:idle', now + wait_ms + 1000, fetcher)
+  redis.call('ZADD', 'fetch:{0}:idle', now + wait_ms + 1000, fetcher)
   found[#found + 1], found[#found + 2] = 'idle', wait_ms
 end
 
@@ -250,8 +250,8 @@ end
 
 follow_the_clock()
 reap()
-for _, key in ipairs(redis.call('ZRANGE', 'fetch:doomed', 0, most - 1)) do
-  redis.call('ZREM', 'fetch:doomed', key)
+for _, key in ipairs(redis.call('ZRANGE', 'fetch:{0}:doomed', 0, most - 1)) do
+  redis.call('ZREM', 'fetch:{0}:doomed', key)
   hand_out('doomed', job_of(key), 'ending')
 end
 find_ways()

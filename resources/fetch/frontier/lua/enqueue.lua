@@ -1,5 +1,5 @@
 -- Puts a job into its domain's queue, or joins the existing one of its key.
--- needs: domain line job scope_rules domains
+-- needs: retry.root domain line job scope_rules domains
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
 -- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms new("1"|"0": this claim waits for it already) | full wait_ms
@@ -23,11 +23,11 @@ end
 
 -- Adds the waiter. A later token of the same work replaces the earlier one. Returns whether it did.
 local function want(job)
-  local wanted = 'fetch:wanted:' .. key
+  local wanted = 'fetch:{0}:wanted:' .. key
   local before = redis.call('HGET', wanted, id)
   if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(token) then return false end
   redis.call('HSET', wanted, id, token .. ' ' .. payload)
-  if redis.call('EXISTS', 'retry:claim:' .. id) == 1 then redis.call('HSET', 'retry:claim:' .. id, 'job', key) end
+  if redis.call('EXISTS', root .. ':claim:' .. id) == 1 then redis.call('HSET', root .. ':claim:' .. id, 'job', key) end
   return true
 end
 
@@ -41,10 +41,10 @@ end
 -- keep clients with less work waiting, and starves no longer than that. Popular content has places of its own.
 local LATER_FOR_EACH_MS = 10000
 local function place_of_client(arrived)
-  local asked = priority == 1 and redis.call('HMGET', 'retry:claim:' .. id, 'client', 'lane', 'place') or {}
+  local asked = priority == 1 and redis.call('HMGET', root .. ':claim:' .. id, 'client', 'lane', 'place') or {}
   local order = arrived
   if asked[1] and asked[1] ~= '' then
-    order = arrived + (tonumber(redis.call('HGET', 'retry:shares:' .. asked[2], asked[1]) or 1) - 1) * LATER_FOR_EACH_MS
+    order = arrived + (tonumber(redis.call('HGET', root .. ':shares:' .. asked[2], asked[1]) or 1) - 1) * LATER_FOR_EACH_MS
   end
   return place_in_line(order) - (tonumber(asked[3] or 0) < 0 and POPULAR_BEFORE_MS or 0)
 end
@@ -77,7 +77,7 @@ end
 
 -- URLs that were slow the last time, and slow domains, use the slow lane, so that the fast lane need not wait.
 local function lane_by_experience(d)
-  local slow_until = tonumber(redis.call('ZSCORE', 'fetch:slow', key) or 0)
+  local slow_until = tonumber(redis.call('ZSCORE', 'fetch:{0}:slow', key) or 0)
   return (slow_until > now or d.took >= rules.slow_after_ms) and 'slow' or lane
 end
 
@@ -100,7 +100,7 @@ local d = domain_by_way(scope, egress)
 lane = lane_by_experience(d)
 -- The last tenth is reserved for jobs with waiting clients.
 local share = priority == 1 and 1 or 0.9
-local all = tonumber(redis.call('GET', 'fetch:queued') or 0)
+local all = tonumber(redis.call('GET', 'fetch:{0}:queued') or 0)
 if waiting(d) >= rules.domain_backlog * share or all >= rules.backlog * share then
   return {'full', expected_wait(d)}
 end

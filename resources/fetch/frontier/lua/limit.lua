@@ -10,7 +10,7 @@ local function set(d, name, value)
     d.block_until, d.block_cause, d.bytes_until, d.throttles = 0, '', 0, 0
     d.failures, d.opens, d.opened_at, d.circuit_until, d.trouble_since = 0, 0, 0, 0, 0
     d.next = math.min(d.next, now)
-    redis.call('ZREM', 'fetch:stalls', d.scope)
+    redis.call('ZREM', 'fetch:{0}:stalls', d.scope)
   else
     d['set_' .. name] = tonumber(value) or ''
     if name == 'delay' and tonumber(value) then d.next = math.min(d.next, now + value) end
@@ -24,10 +24,10 @@ end
 
 local plain, way = string.match(ARGV[2], '^(.*) via ([^ ]+)$')
 set_all(domain_by_way(plain or ARGV[2], way or ''))
-for _, egress in ipairs(redis.call('SMEMBERS', 'fetch:egresses')) do
+for _, egress in ipairs(redis.call('SMEMBERS', 'fetch:{0}:egresses')) do
   local d = domain(via(ARGV[2], egress))
   if next(d.held) then set_all(d) end  -- a later egress copies the limits
 end
-redis.call('ZADD', 'fetch:domains', 'NX', now, ARGV[2])
+redis.call('ZADD', 'fetch:{0}:domains', 'NX', now, ARGV[2])
 wake()
 return 1

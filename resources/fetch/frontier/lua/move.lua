@@ -5,9 +5,9 @@
 
 -- At most so many are known, the latest ones.
 local function note_slow(key)
-  redis.call('ZADD', 'fetch:slow', now + rules.slow_kept_ms, key)
-  redis.call('ZREMRANGEBYSCORE', 'fetch:slow', '-inf', now)
-  redis.call('ZREMRANGEBYRANK', 'fetch:slow', 0, -1 - rules.most_slow)
+  redis.call('ZADD', 'fetch:{0}:slow', now + rules.slow_kept_ms, key)
+  redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:slow', '-inf', now)
+  redis.call('ZREMRANGEBYRANK', 'fetch:{0}:slow', 0, -1 - rules.most_slow)
 end
 
 local job = job_of(ARGV[2])
@@ -17,7 +17,7 @@ local state = job.state
 if state == 'queued' then take(d, job) end
 -- The speed of this download decides on the lane of the next one.
 if state == 'running' and lane == 'slow' then note_slow(job.key) end
-if state == 'running' and lane == 'fast' then redis.call('ZREM', 'fetch:slow', job.key) end
+if state == 'running' and lane == 'fast' then redis.call('ZREM', 'fetch:{0}:slow', job.key) end
 if state == 'running' and lane ~= job.lane then
   d.slow_in_flight = d.slow_in_flight + (lane == 'slow' and 1 or -1)
 end

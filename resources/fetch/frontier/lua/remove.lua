@@ -5,11 +5,11 @@ local key, id = ARGV[2], ARGV[3]
 local job = job_of(key)
 if not job then return 'unknown' end
 if id ~= '' then
-  redis.call('HDEL', 'fetch:wanted:' .. key, id)
-  if redis.call('HLEN', 'fetch:wanted:' .. key) > 0 then return 'kept' end
+  redis.call('HDEL', 'fetch:{0}:wanted:' .. key, id)
+  if redis.call('HLEN', 'fetch:{0}:wanted:' .. key) > 0 then return 'kept' end
 end
 if job.state == 'doomed' then
-  redis.call('ZREM', 'fetch:doomed', key)
+  redis.call('ZREM', 'fetch:{0}:doomed', key)
 elseif is_waiting(job) then
   local d = domain(job.scope)
   take(d, job)

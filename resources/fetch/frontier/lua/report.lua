@@ -1,7 +1,7 @@
 -- Reports a request: the domain learns from it and its place in flight is free. The job goes on
 -- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
--- needs: domain line job politeness network retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works
+-- needs: domain line job politeness network retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
 --       | terms work token outcome duration_ms ..., as finish_work takes them
@@ -24,15 +24,15 @@ local ours = verdict == 'unsent'
 
 -- Notes the refusing host and path of a registrable domain, for proposals to count them together or apart.
 local function note_evidence()
-  local events = 'fetch:evidence:' .. job.site
+  local events = 'fetch:{0}:evidence:' .. job.site
   redis.call('LPUSH', events, cjson.encode({now, job.host, job.path, job.counted or job.scope}))
   redis.call('LTRIM', events, 0, 99)
   redis.call('PEXPIRE', events, 86400000)
-  redis.call('ZADD', 'fetch:evidence', now, job.site)
-  redis.call('ZREMRANGEBYSCORE', 'fetch:evidence', '-inf', now - 86400000)
-  local excess = redis.call('ZCARD', 'fetch:evidence') - rules.most_evidence
-  local oldest = excess > 0 and redis.call('ZPOPMIN', 'fetch:evidence', excess) or {}
-  for place = 1, #oldest, 2 do redis.call('DEL', 'fetch:evidence:' .. oldest[place]) end
+  redis.call('ZADD', 'fetch:{0}:evidence', now, job.site)
+  redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:evidence', '-inf', now - 86400000)
+  local excess = redis.call('ZCARD', 'fetch:{0}:evidence') - rules.most_evidence
+  local oldest = excess > 0 and redis.call('ZPOPMIN', 'fetch:{0}:evidence', excess) or {}
+  for place = 1, #oldest, 2 do redis.call('DEL', 'fetch:{0}:evidence:' .. oldest[place]) end
 end
 
 -- Takes back an attempt that failed by our own network. A job that has failed for good meanwhile stays so.
@@ -98,7 +98,7 @@ if bytes > 0 then
 end
 
 local function queue_again(wait_ms)
-  redis.call('ZREM', 'fetch:leases', key)
+  redis.call('ZREM', 'fetch:{0}:leases', key)
   if job.lapses > 0 then set_job(job, 'lapses', 0) end  -- its fetcher lives
   if wait_ms > 0 then
     put_later(d, job, now + wait_ms)
@@ -115,7 +115,7 @@ local function end_or_more()
     return {'ended'}
   end
   set_job(job, 'state', 'holding')
-  return {'more', string.format('%.0f', job.version), redis.call('HGETALL', 'fetch:wanted:' .. key)}
+  return {'more', string.format('%.0f', job.version), redis.call('HGETALL', 'fetch:{0}:wanted:' .. key)}
 end
 
 local reply

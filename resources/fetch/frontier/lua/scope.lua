@@ -2,8 +2,8 @@
 -- since it is an exception from the rule of the registrable domain.
 -- ARGV: rules name kind   -> 1
 if ARGV[3] == '' then
-  redis.call('HDEL', 'fetch:scopes', ARGV[2])
+  redis.call('HDEL', 'fetch:{0}:scopes', ARGV[2])
 else
-  redis.call('HSET', 'fetch:scopes', ARGV[2], ARGV[3])
+  redis.call('HSET', 'fetch:{0}:scopes', ARGV[2], ARGV[3])
 end
 return 1

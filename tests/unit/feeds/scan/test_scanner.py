@@ -31,7 +31,7 @@ URL = "https://example.org/a"
 
 
 def priority_of(servers: RedisServers) -> int:
-    (name,) = servers.state.client.scan_iter("fetch:job:*")
+    (name,) = servers.state.client.scan_iter("fetch:{0}:job:*")
     held: Any = servers.state.client.hget(name, "priority")
     return int(held)
 
@@ -41,7 +41,7 @@ def row(one: Feed) -> Feed:
 
 
 def claimed_token(one: Feed) -> int:
-    held: Any = stores.fast_client("state").hget(f"retry:claim:{feed_work_key(one.pk)}", "token")
+    held: Any = stores.fast_client("state").hget(f"retry:{{0}}:claim:{feed_work_key(one.pk)}", "token")
     return int(held)
 
 
@@ -181,8 +181,8 @@ def test_a_scan_killed_between_its_steps_is_made_up_for(
 
 def sweep(servers: RedisServers) -> None:
     """The sweeper's time has come."""
-    for name in servers.state.client.scan_iter("retry:claim:*"):
-        servers.state.client.zadd("retry:claims", {name.decode().removeprefix("retry:claim:"): 0})
+    for name in servers.state.client.scan_iter("retry:{0}:claim:*"):
+        servers.state.client.zadd("retry:{0}:claims", {name.decode().removeprefix("retry:{0}:claim:"): 0})
     worker.sweep_claims()
 
 
@@ -299,7 +299,7 @@ def test_the_bound_of_a_scan_knows_how_many_fetchers_there_are(
     settings.FETCH_SLOTS = 2
     fetches = [PlannedFetch(str(place), f"{place}.example", 4.0) for place in range(8)]
     for number, seconds in ((0, 16.0), (1, 16.0), (2, 8.0)):
-        stores.fast_client("state").delete("fetch:fetchers")
+        stores.fast_client("state").delete("fetch:{0}:fetchers")
         for fetcher in range(number):
             stores.run_steps(queue.sign_in_fetcher(f"{fetcher}"))
         assert scanner.bound_fetch_seconds(fetches) == seconds

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from feeds import feed_rows
-from feeds.checks import check_hub
+from feeds.apps import check_hub
 from feeds.models import Category, Feed
 from feeds.parser import reader
 from feeds.parser.documents import FeedHead as Said
@@ -174,7 +174,7 @@ class PickyHub:
 
     def _take(self, jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
         for call in calls_of(jobs):
-            self.told.append(call.work_key.removeprefix("announcement:"))
+            self.told.append(call.work_key.removeprefix("fetch:announcement:"))
             if call.work_key.endswith(self._refused):
                 error = PreparationError("The hub: no.", retry_seconds=3600)
                 with pytest.raises(PreparationError):
@@ -186,7 +186,7 @@ class PickyHub:
 
 
 def forget_refusals() -> None:
-    for name in stores.fast_client("state").scan_iter("retry:failure:announcement:*"):
+    for name in stores.fast_client("state").scan_iter("retry:{0}:failure:fetch:announcement:*"):
         stores.fast_client("state").delete(name)
 
 

@@ -218,7 +218,7 @@ def works_by_job(state: RedisServer, *works: Work) -> list[set[str]]:
     """Publishes the works; returns the keys of those that share a job, job by job."""
     for work in works:
         publish(work, begun(work).token, work.lane)
-    jobs_waiters = map(state.client.hgetall, state.client.scan_iter("fetch:wanted:*"))
+    jobs_waiters = map(state.client.hgetall, state.client.scan_iter("fetch:{0}:wanted:*"))
     found = ({key.decode() for key in waiters if isinstance(key, bytes)} for waiters in jobs_waiters)
     return sorted(found, key=sorted)
 

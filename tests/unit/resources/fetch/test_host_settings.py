@@ -114,7 +114,7 @@ def test_a_pass_costs_one_query_for_all_that_set_nothing(
     FetchDomain.objects.bulk_create([FetchDomain(scope=f"{number}.example.com") for number in range(20)])
     with django_assert_num_queries(1):
         assert host_settings.restore_limits(datetime.now(UTC) + timedelta(days=1)) == []
-    assert not servers.state.client.keys("fetch:domain:*")
+    assert not servers.state.client.keys("fetch:{0}:domain:*")
 
 
 def test_more_rows_than_a_batch_are_compared(servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, publis
     assert client.get(links.sign_url(url)).status_code == 302
     [(task, work_key, _, arguments, lane)] = published
     assert (task, lane, arguments[0]) == ("resources.mirror", "fetch.fast", url)
-    assert work_key == f"mirror:{arguments[1]}"
+    assert work_key == f"fetch:mirror:{arguments[1]}"
 
 
 def test_forged_and_malformed_addresses_are_refused_in_words(client: Reader) -> None:

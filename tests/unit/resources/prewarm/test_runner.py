@@ -162,7 +162,7 @@ def claim(work: Work) -> int:
 def forget_what_was_done() -> None:
     """The done marks, which are in force for ten seconds."""
     client = stores.fast_client("state")
-    for name in client.scan_iter("retry:done:*"):
+    for name in client.scan_iter("retry:{0}:done:*"):
         client.delete(name)
 
 
@@ -195,7 +195,7 @@ def test_a_killed_painter_is_replaced_and_waited_for(painters: Painters, monkeyp
             return
         killed.append(work_key)
         assert stores.execute_call(claims.start_call(work_key, token, "killed")) == claims.STARTED
-        stores.fast_client("state").zadd("retry:leases", {work_key: 1})  # it was not renewed
+        stores.fast_client("state").zadd("retry:{0}:leases", {work_key: 1})  # it was not renewed
         assert worker.sweep_claims() == 1
 
     monkeypatch.setattr(lanes, "publish_work", publish)
@@ -315,7 +315,7 @@ def test_nothing_is_begun_while_a_client_waits(painters: Painters, monkeypatch: 
     began: list[bool] = []
 
     def publish(*given: Any) -> None:
-        began.append(bool(stores.fast_client("state").zcard("retry:queued:paint.now")))
+        began.append(bool(stores.fast_client("state").zcard("retry:{0}:queued:paint.now")))
         painters.publish(*given)
 
     asked = PieceClaims.must_yield

@@ -10,13 +10,13 @@ local function bring_forward(set, back)
 end
 
 local function follow_the_clock()
-  local back = tonumber(redis.call('GET', 'fetch:clock') or now) - now
-  redis.call('SET', 'fetch:clock', whole(now))
+  local back = tonumber(redis.call('GET', 'fetch:{0}:clock') or now) - now
+  redis.call('SET', 'fetch:{0}:clock', whole(now))
   if back < MOST_BACK_MS then return end
-  for _, set in ipairs({'fetch:leases', 'fetch:later', 'fetch:stalls', 'fetch:idle', 'fetch:fetchers'}) do
+  for _, set in ipairs({'fetch:{0}:leases', 'fetch:{0}:later', 'fetch:{0}:stalls', 'fetch:{0}:idle', 'fetch:{0}:fetchers'}) do
     bring_forward(set, back)
   end
-  for _, scope in ipairs(redis.call('ZRANGE', 'fetch:domains', 0, -1)) do
+  for _, scope in ipairs(redis.call('ZRANGE', 'fetch:{0}:domains', 0, -1)) do
     local d = domain(scope)
     for _, name in ipairs(TIMES) do
       if d[name] > now then d[name] = d[name] - back end

@@ -48,7 +48,7 @@ local WITH_DEFAULTS = {__index = DEFAULTS}
 -- behind those the defaults. Only settle() and save() write it.
 local function domain(scope)
   if loaded[scope] then return loaded[scope] end
-  local flat, held = redis.call('HGETALL', 'fetch:domain:' .. scope), {}
+  local flat, held = redis.call('HGETALL', 'fetch:{0}:domain:' .. scope), {}
   for place = 1, #flat, 2 do
     local name, value = flat[place], flat[place + 1]
     held[name] = TEXTS[name] and value or tonumber(value) or value
@@ -67,7 +67,7 @@ local function domain_by_way(scope, egress)
   for _, name in ipairs({'set_delay', 'set_cap', 'set_bytes', 'set_paused'}) do d[name] = plain[name] end
   if plain.block_cause == 'admin' then d.block_until, d.block_cause = plain.block_until, 'admin' end
   d.egress = egress
-  redis.call('SADD', 'fetch:egresses', egress)
+  redis.call('SADD', 'fetch:{0}:egresses', egress)
   return d
 end
 
@@ -82,7 +82,7 @@ end
 
 -- Records with an admin's limits are kept for good, others for long: their expiry is renewed once in an hour.
 local function keep(d, is_freed)
-  local key = 'fetch:domain:' .. d.scope
+  local key = 'fetch:{0}:domain:' .. d.scope
   if has_limits(d) then
     redis.call('PERSIST', key)
   elseif is_freed or is_lasting(d) ~= is_lasting(d.held)
@@ -100,7 +100,7 @@ local function write(d)
     end
   end
   if #changed == 0 then return end
-  redis.call('HSET', 'fetch:domain:' .. d.scope, unpack(changed))
+  redis.call('HSET', 'fetch:{0}:domain:' .. d.scope, unpack(changed))
   keep(d, is_freed)
   for place = 1, #changed, 2 do held[changed[place]] = changed[place + 1] end
 end

@@ -7,18 +7,18 @@ local function is_in_use(d)
 end
 
 local function forget_domain(d)
-  redis.call('DEL', 'fetch:domain:' .. d.scope)
-  redis.call('ZREM', 'fetch:domains', d.scope)
-  redis.call('ZREM', 'fetch:stalls', d.scope)
+  redis.call('DEL', 'fetch:{0}:domain:' .. d.scope)
+  redis.call('ZREM', 'fetch:{0}:domains', d.scope)
+  redis.call('ZREM', 'fetch:{0}:stalls', d.scope)
   loaded[d.scope] = nil
 end
 
 local function forget_oldest()
   local resting, number = {}, 0
-  for _, scope in ipairs(redis.call('ZRANGE', 'fetch:domains', 0, LOOKED_AT - 1)) do
+  for _, scope in ipairs(redis.call('ZRANGE', 'fetch:{0}:domains', 0, LOOKED_AT - 1)) do
     local d = domain(scope)
     if is_in_use(d) then
-      redis.call('ZADD', 'fetch:domains', now, scope)
+      redis.call('ZADD', 'fetch:{0}:domains', now, scope)
     elseif math.max(d.block_until, d.circuit_until) > now then
       resting[#resting + 1] = d
     else
@@ -31,7 +31,7 @@ end
 
 -- Notes the domain as the latest.
 local function note_domain(d)
-  redis.call('ZADD', 'fetch:domains', now, d.scope)
-  redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
-  if redis.call('ZCARD', 'fetch:domains') > rules.most_domains then forget_oldest() end
+  redis.call('ZADD', 'fetch:{0}:domains', now, d.scope)
+  redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:domains', '-inf', now - rules.kept_ms)
+  if redis.call('ZCARD', 'fetch:{0}:domains') > rules.most_domains then forget_oldest() end
 end

@@ -2,7 +2,7 @@
 local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 1, lapses = 1, version = 1,
   claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1, lapsed = 1}
 
-local function job_name(key) return 'fetch:job:' .. key end
+local function job_name(key) return 'fetch:{0}:job:' .. key end
 
 local function job_of(key)
   local flat = redis.call('HGETALL', job_name(key))
@@ -38,19 +38,19 @@ end
 -- job: each has half of the turns.
 local POPULAR_BEFORE_MS = 2 ^ 42
 
-local function queue_of(job) return 'fetch:jobs:' .. job.scope .. ':' .. job.lane .. ':' .. job.priority end
+local function queue_of(job) return 'fetch:{0}:jobs:' .. job.scope .. ':' .. job.lane .. ':' .. job.priority end
 
 local queued_more, left_more = 0, {fast = 0, slow = 0}
 
 -- Adds the changes of this call to the number of queued jobs, and to the remaining work of each lane in ms. That one
 -- starts anew when no job is left: a lost count would stay for good.
 local function count_queued()
-  local queued = queued_more ~= 0 and redis.call('INCRBY', 'fetch:queued', queued_more)
+  local queued = queued_more ~= 0 and redis.call('INCRBY', 'fetch:{0}:queued', queued_more)
   for _, lane in ipairs(LANES) do
-    if left_more[lane] ~= 0 then redis.call('HINCRBY', 'fetch:left', lane, left_more[lane]) end
+    if left_more[lane] ~= 0 then redis.call('HINCRBY', 'fetch:{0}:left', lane, left_more[lane]) end
     left_more[lane] = 0
   end
-  if queued == 0 then redis.call('DEL', 'fetch:left') end
+  if queued == 0 then redis.call('DEL', 'fetch:{0}:left') end
   queued_more = 0
 end
 
@@ -60,15 +60,15 @@ local function put(d, job)
   local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
   d[count], d[sum] = d[count] + 1, d[sum] + job.expected
   left_more[job.lane] = left_more[job.lane] + whole(job.expected)
-  if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
+  if job.expires > 0 then redis.call('ZADD', 'fetch:{0}:expiring', job.expires, job.key) end
   queued_more = queued_more + 1
   if job.state ~= 'queued' then set_job(job, 'state', 'queued') end
 end
 
 local function put_later(d, job, due)
-  redis.call('ZADD', 'fetch:later', due, job.key)
+  redis.call('ZADD', 'fetch:{0}:later', due, job.key)
   d.later = d.later + 1
-  if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
+  if job.expires > 0 then redis.call('ZADD', 'fetch:{0}:expiring', job.expires, job.key) end
   queued_more = queued_more + 1
   set_job(job, 'state', 'later', 'due', due)
 end
@@ -76,7 +76,7 @@ end
 -- Takes a waiting job out of its queue.
 local function take(d, job)
   if job.state == 'later' then
-    redis.call('ZREM', 'fetch:later', job.key)
+    redis.call('ZREM', 'fetch:{0}:later', job.key)
     d.later = d.later - 1
   else
     redis.call('ZREM', queue_of(job), job.key)
@@ -84,7 +84,7 @@ local function take(d, job)
     d[count], d[sum] = d[count] - 1, d[sum] - job.expected
     left_more[job.lane] = left_more[job.lane] - whole(job.expected)
   end
-  if job.expires > 0 then redis.call('ZREM', 'fetch:expiring', job.key) end
+  if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
   queued_more = queued_more - 1
 end
 
@@ -98,25 +98,25 @@ end
 
 -- Makes a job a dead one, which fails without a request. The next claim hands it out.
 local function doom(job, why)
-  redis.call('ZADD', 'fetch:doomed', now, job.key)
+  redis.call('ZADD', 'fetch:{0}:doomed', now, job.key)
   set_job(job, 'state', 'doomed', 'why', why)
   wake_at = math.min(wake_at or now, now)
 end
 
 local function forget(job)
-  redis.call('DEL', job_name(job.key), 'fetch:wanted:' .. job.key)
-  redis.call('ZREM', 'fetch:leases', job.key)
+  redis.call('DEL', job_name(job.key), 'fetch:{0}:wanted:' .. job.key)
+  redis.call('ZREM', 'fetch:{0}:leases', job.key)
 end
 
 -- Tokens grow even when the server lost its data.
 local last_token = nil
 
 local function new_token()
-  last_token = last_token or tonumber(redis.call('GET', 'fetch:token') or 0)
+  last_token = last_token or tonumber(redis.call('GET', 'fetch:{0}:token') or 0)
   last_token = math.max(last_token + 1, time[1] * 1000000 + time[2])
   return string.format('%.0f', last_token)
 end
 
 local function keep_last_token()
-  if last_token then redis.call('SET', 'fetch:token', string.format('%.0f', last_token)) end
+  if last_token then redis.call('SET', 'fetch:{0}:token', string.format('%.0f', last_token)) end
 end

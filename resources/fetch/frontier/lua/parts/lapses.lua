@@ -7,8 +7,8 @@ local function due(set, most) return redis.call('ZRANGEBYSCORE', set, '-inf', no
 -- The fetcher is gone: the job goes back to its place. A job that has lost its fetcher too often in a row becomes a
 -- dead job.
 local function reap_leases()
-  for _, key in ipairs(due('fetch:leases')) do
-    redis.call('ZREM', 'fetch:leases', key)
+  for _, key in ipairs(due('fetch:{0}:leases')) do
+    redis.call('ZREM', 'fetch:{0}:leases', key)
     local job = job_of(key)
     if job and (job.state == 'running' or job.state == 'holding') then
       local d = domain(job.scope)
@@ -30,7 +30,7 @@ local function reap_leases()
 end
 
 local function reap_later()
-  for _, key in ipairs(due('fetch:later')) do
+  for _, key in ipairs(due('fetch:{0}:later')) do
     local job = job_of(key)
     local d = domain(job.scope)
     take(d, job)
@@ -40,7 +40,7 @@ local function reap_later()
 end
 
 local function reap_expired()
-  for _, key in ipairs(due('fetch:expiring')) do
+  for _, key in ipairs(due('fetch:{0}:expiring')) do
     local job = job_of(key)
     local d = domain(job.scope)
     take(d, job)
@@ -51,11 +51,11 @@ end
 
 -- No success for so long in spite of attempts: the domain's waiting jobs become dead jobs.
 local function reap_stalled()
-  for _, scope in ipairs(due('fetch:stalls', 2)) do
+  for _, scope in ipairs(due('fetch:{0}:stalls', 2)) do
     local d, left = domain(scope), FEW
     for _, lane in ipairs(LANES) do
       for priority = 1, 3 do
-        local queue = 'fetch:jobs:' .. scope .. ':' .. lane .. ':' .. priority
+        local queue = 'fetch:{0}:jobs:' .. scope .. ':' .. lane .. ':' .. priority
         for _, key in ipairs(left > 0 and redis.call('ZRANGE', queue, 0, left - 1) or {}) do
           local job = job_of(key)
           take(d, job)
@@ -66,10 +66,10 @@ local function reap_stalled()
     end
     if left > 0 then  -- later jobs have as long again
       d.trouble_since = now
-      redis.call('ZADD', 'fetch:stalls', now + rules.stall_ms, scope)
+      redis.call('ZADD', 'fetch:{0}:stalls', now + rules.stall_ms, scope)
       if d.opens == 0 and d.block_until <= now then
         d.trouble_since = 0
-        redis.call('ZREM', 'fetch:stalls', scope)
+        redis.call('ZREM', 'fetch:{0}:stalls', scope)
       end
     end
     settle(d)

@@ -3,11 +3,11 @@
 local wake_at = nil
 
 local function line_of(kind, lane, priority, egress)
-  return via('fetch:' .. kind .. ':' .. lane .. ':' .. priority, egress)
+  return via('fetch:{0}:' .. kind .. ':' .. lane .. ':' .. priority, egress)
 end
 
 -- The other line of the same due domains: the shortest jobs first. Nothing for waiting ones.
-local function short_line(line) return string.sub(line, 1, 10) == 'fetch:due:' and 'fetch:short:' .. string.sub(line, 11) end
+local function short_line(line) return string.sub(line, 1, 14) == 'fetch:{0}:due:' and 'fetch:{0}:short:' .. string.sub(line, 15) end
 
 local function best_priority(d, lane)
   for priority = 1, 3 do
@@ -70,8 +70,8 @@ end
 -- One publish, if any fetcher sleeps beyond that moment.
 local function wake()
   if not wake_at then return end
-  redis.call('ZREMRANGEBYSCORE', 'fetch:idle', '-inf', now)
-  if redis.call('ZCARD', 'fetch:idle') > 0 then
+  redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:idle', '-inf', now)
+  if redis.call('ZCARD', 'fetch:{0}:idle') > 0 then
     redis.call('PUBLISH', 'fetch:wake', string.format('%.0f', math.max(0, wake_at - now)))
   end
 end

@@ -1,8 +1,8 @@
 -- Our own network, as one machine sees it by one egress: it is away if several hosts that answered before
 -- cannot be reached at once, and none answers meanwhile.
-local function network_name(machine, egress) return 'fetch:network:' .. via(machine, egress) end
-local function unreachable_name(machine, egress) return 'fetch:unreachable:' .. via(machine, egress) end
-local function untold_name(machine, egress) return 'fetch:untold:' .. via(machine, egress) end
+local function network_name(machine, egress) return 'fetch:{0}:network:' .. via(machine, egress) end
+local function unreachable_name(machine, egress) return 'fetch:{0}:unreachable:' .. via(machine, egress) end
+local function untold_name(machine, egress) return 'fetch:{0}:untold:' .. via(machine, egress) end
 
 local function network_works(machine, egress)
   redis.call('DEL', network_name(machine, egress), unreachable_name(machine, egress), untold_name(machine, egress))

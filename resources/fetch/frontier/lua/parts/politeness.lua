@@ -48,14 +48,14 @@ local function forgive(d)
   d.failures, d.opens, d.circuit_until, d.opened_at = 0, 0, 0, 0
   if d.trouble_since > 0 then
     d.trouble_since = 0
-    redis.call('ZREM', 'fetch:stalls', d.scope)
+    redis.call('ZREM', 'fetch:{0}:stalls', d.scope)
   end
 end
 
 local function note_trouble(d)
   if d.trouble_since > 0 then return end
   d.trouble_since = now
-  redis.call('ZADD', 'fetch:stalls', now + rules.stall_ms, d.scope)
+  redis.call('ZADD', 'fetch:{0}:stalls', now + rules.stall_ms, d.scope)
 end
 
 -- Notes the time of an answer. Failures, however fast, do not make the mean shorter.

@@ -39,7 +39,7 @@ def names(servers: RedisServers, family: str) -> set[str]:
 
 
 def domains(servers: RedisServers) -> set[str]:
-    return names(servers, "fetch:domain:")
+    return names(servers, "fetch:{0}:domain:")
 
 
 @pytest.mark.parametrize("is_refused", [False, True], ids=["served", "refused for a day"])
@@ -54,7 +54,7 @@ def test_a_flood_of_hosts_leaves_those_with_jobs_and_limits(
         follow_redirect(f"{number}.flood.example", is_refused=is_refused)
     assert {HOST, ALLOWED, "blocked.example", "99.flood.example"} <= domains(servers)
     assert len(domains(servers)) <= 23
-    assert servers.state.client.zcard("fetch:stalls") <= 20
+    assert servers.state.client.zcard("fetch:{0}:stalls") <= 20
     assert frontier.claimed().host == HOST
 
 
@@ -74,7 +74,9 @@ def test_a_host_that_only_redirects_lead_to_is_remembered_for_a_day_unless_it_re
     follow_redirect("served.example")
     follow_redirect("refused.example", is_refused=True)
     frontier.enqueue(frontier.job())
-    kept = [servers.state.client.ttl(f"fetch:domain:{host}") for host in ("served.example", "refused.example", HOST)]
+    kept = [
+        servers.state.client.ttl(f"fetch:{{0}}:domain:{host}") for host in ("served.example", "refused.example", HOST)
+    ]
     assert kept == pytest.approx([DAY, 30 * DAY, 30 * DAY], abs=60)
 
 
@@ -85,7 +87,7 @@ def test_a_flood_of_slow_urls_leaves_the_latest(clock: Clock, servers: RedisServ
         run(queue.move_job(slow.key, "slow"))
         frontier.report(slow)
         clock.pass_by(1)
-    known = servers.state.client.zrange("fetch:slow", 0, -1)
+    known = servers.state.client.zrange("fetch:{0}:slow", 0, -1)
     assert known == [f"https://{number}.example/slow".encode() for number in range(7, 12)]
 
 
@@ -94,7 +96,7 @@ def test_a_flood_of_refusing_hosts_leaves_the_latest_as_evidence(clock: Clock, s
         frontier.enqueue(frontier.job(host=f"site-{number}.example"))
         frontier.report(frontier.claimed(), frontier.THROTTLED)
         clock.pass_by(0.01)
-    assert names(servers, "fetch:evidence:") == {f"site-{number}.example" for number in range(7, 12)}
+    assert names(servers, "fetch:{0}:evidence:") == {f"site-{number}.example" for number in range(7, 12)}
 
 
 def test_only_fetchers_lost_in_a_row_end_a_job(clock: Clock) -> None:

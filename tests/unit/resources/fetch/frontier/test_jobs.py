@@ -245,7 +245,7 @@ def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
     found = look(WORK)
     assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
-    assert not servers.state.client.exists("retry:leases", "fetch:leases")
+    assert not servers.state.client.exists("retry:{0}:leases", "fetch:{0}:leases")
 
 
 def test_a_report_whose_reply_was_lost_may_be_made_again() -> None:

@@ -254,7 +254,7 @@ def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, servers: RedisServ
         found = frontier.dead_job()
         assert found.why == "stalled"
         if number == 0:
-            assert servers.state.client.zcard("fetch:doomed") == 15  # a few at a time: no call takes long
+            assert servers.state.client.zcard("fetch:{0}:doomed") == 15  # a few at a time: no call takes long
         run(queue.finish_job(found.job))
     frontier.enqueue(frontier.job("later"))
     assert frontier.idle() > 3

@@ -183,16 +183,16 @@ def test_jobs_that_are_done_leave_only_what_was_learnt(clock: Clock, servers: Re
         report(claimed())
     left = set(servers.state.client.keys("fetch:*"))
     assert left == {
-        *(f"fetch:domain:{HOST}".encode(), b"fetch:domains"),
-        *(b"fetch:clock", b"fetch:queued", b"fetch:token"),
+        *(f"fetch:{{0}}:domain:{HOST}".encode(), b"fetch:{0}:domains"),
+        *(b"fetch:{0}:clock", b"fetch:{0}:queued", b"fetch:{0}:token"),
     }
-    assert servers.state.client.get("fetch:queued") == b"0"
+    assert servers.state.client.get("fetch:{0}:queued") == b"0"
 
 
 def test_what_was_learnt_is_kept_for_a_month_and_what_an_admin_has_set_for_good(
     clock: Clock, servers: RedisServers
 ) -> None:
-    name, almost_a_month = f"fetch:domain:{HOST}", 29 * 86400
+    name, almost_a_month = f"fetch:{{0}}:domain:{HOST}", 29 * 86400
     enqueue(job("1"), job("2"))
     claimed()
     assert servers.state.client.ttl(name) > almost_a_month

@@ -41,22 +41,28 @@ Sets = dict[str, list[str]]
 
 
 def read_frontier(servers: RedisServers) -> tuple[Hashes, Sets, int]:
-    """Returns the hashes of jobs and domains, the sorted sets, by their names in the frontier; and `fetch:queued`."""
+    """Returns the hashes of jobs and domains, the sorted sets, by their names in the frontier; and the queued jobs."""
     state = servers.state.client
     names = [text(key) for key in state.keys("fetch:*")]
-    hashes = [name for name in names if name.startswith(("fetch:job:", "fetch:domain:")) or name == "fetch:left"]
-    lines = ("fetch:jobs:", "fetch:due:", "fetch:short:", "fetch:waiting:")
-    sets = [name for name in names if name.startswith(lines) or name in {"fetch:later", "fetch:leases", "fetch:doomed"}]
+    hashes = [
+        name for name in names if name.startswith(("fetch:{0}:job:", "fetch:{0}:domain:")) or name == "fetch:{0}:left"
+    ]
+    lines = ("fetch:{0}:jobs:", "fetch:{0}:due:", "fetch:{0}:short:", "fetch:{0}:waiting:")
+    sets = [
+        name
+        for name in names
+        if name.startswith(lines) or name in {"fetch:{0}:later", "fetch:{0}:leases", "fetch:{0}:doomed"}
+    ]
     pipeline = state.pipeline()
     for name in hashes:
         pipeline.hgetall(name)
     for name in sets:
         pipeline.zrange(name, 0, -1)
-    pipeline.get("fetch:queued")
+    pipeline.get("fetch:{0}:queued")
     *found, queued = pipeline.execute()
     fields = [{text(name): text(value) for name, value in each.items()} for each in found[: len(hashes)]]
     keys = [[text(key) for key in each] for each in found[len(hashes) :]]
-    short = [name.removeprefix("fetch:") for name in (*hashes, *sets)]
+    short = [name.removeprefix("fetch:{0}:") for name in (*hashes, *sets)]
     return dict(zip(short, fields, strict=False)), dict(zip(short[len(hashes) :], keys, strict=True)), int(queued or 0)
 
 
@@ -314,7 +320,7 @@ class Frontier(RuleBasedStateMachine):
             self._counts_agree(host, fields, hashes, sets)
             for lane in jobs.FETCH_LANES:
                 lines = [name for name in sets if name.startswith((f"due:{lane}:", f"waiting:{lane}:"))]
-                places = [f"fetch:{name}" for name in lines if scope_via(host, egress) in sets[name]]
+                places = [f"fetch:{{0}}:{name}" for name in lines if scope_via(host, egress) in sets[name]]
                 assert places == [place for place in [fields.get(f"at_{lane}", "")] if place]
                 assert all(place.endswith(scope_via("", egress)) for place in places)
         for name in {name.partition(":")[2] for name in sets if name.startswith(("due:", "short:"))}:

@@ -192,10 +192,10 @@ async def test_a_request_that_is_late_is_not_sent_where_its_host_has_asked_for_t
     async with fetching():
         await want(page_work(url))
         async with asyncio.timeout(WAIT_SECONDS):
-            while not servers.state.client.zcard("fetch:later"):
+            while not servers.state.client.zcard("fetch:{0}:later"):
                 await asyncio.sleep(0.01)
     assert origin.targets == []
-    assert servers.state.client.hget(f"fetch:job:{job_key('tests.page', '', url)}", "attempts") == b"0"
+    assert servers.state.client.hget(f"fetch:{{0}}:job:{job_key('tests.page', '', url)}", "attempts") == b"0"
 
 
 async def test_robots_that_could_not_be_asked_for_in_time_are_asked_for_after_the_pause_and_kept_to(

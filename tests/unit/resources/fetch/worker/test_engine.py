@@ -280,7 +280,7 @@ async def test_jobs_are_kept_while_in_flight(origin: Origin, settings: Settings,
         while not origin.targets:
             await asyncio.sleep(0.01)
         await asyncio.sleep(6)  # two leases
-        assert servers.state.client.zcard("fetch:leases") == 1
+        assert servers.state.client.zcard("fetch:{0}:leases") == 1
         go.set()
         assert isinstance(await ended(work), claim_state.WorkDone)
     assert origin.targets == ["/a"]
@@ -382,14 +382,14 @@ async def test_what_a_killed_fetcher_had_is_asked_for_again_when_its_claim_has_l
     held = await asyncio.to_thread(claim, worker="dead")
     assert isinstance(held, ClaimedJob)
     await asyncio.to_thread(stores.execute_call, claims.start_call(work.key, token, "dead"))
-    servers.state.client.zadd("fetch:leases", {held.key: 1})  # the job's lease lapses before the claim's
+    servers.state.client.zadd("fetch:{0}:leases", {held.key: 1})  # the job's lease lapses before the claim's
     async with fetching():
-        while servers.state.client.zcard("fetch:later") == 0:
+        while servers.state.client.zcard("fetch:{0}:later") == 0:
             await asyncio.sleep(0.01)
         assert isinstance(await stands(work), claim_state.ClaimTaken)
-        servers.state.client.zadd("retry:leases", {work.key: 1})
+        servers.state.client.zadd("retry:{0}:leases", {work.key: 1})
         await asyncio.to_thread(worker.sweep_claims)
-        servers.state.client.zadd("fetch:later", {held.key: 1})  # in a moment
+        servers.state.client.zadd("fetch:{0}:later", {held.key: 1})  # in a moment
         assert isinstance(await ended(work), claim_state.WorkDone)
     assert origin.targets == ["/a"]
 

@@ -113,11 +113,11 @@ async def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_i
         assert fetcher.slots.taken["fast"] == 0
         go.set()
         assert isinstance(await ended(first), claim_state.WorkDone)
-        assert servers.state.client.zcard("fetch:slow") == 1
+        assert servers.state.client.zcard("fetch:{0}:slow") == 1
         settings.FETCH_SLOW_AFTER_SECONDS = 60
         await want(again)
         assert isinstance(await ended(again), claim_state.WorkDone)
-    assert servers.state.client.zcard("fetch:slow") == 0
+    assert servers.state.client.zcard("fetch:{0}:slow") == 0
 
 
 @pytest.mark.parametrize("path", ["/a", "/promised"])
@@ -209,7 +209,7 @@ async def test_work_that_nobody_holds_a_claim_to_is_not_fetched(origin: Origin, 
     url = origin.does("/a", answer(body=b"page"))
     gone, wanted = page_work(url, "gone"), page_work(origin.does("/b", answer(body=b"page")), "wanted")
     await want(gone)
-    await asyncio.to_thread(servers.state.client.delete, f"retry:claim:{gone.key}")
+    await asyncio.to_thread(servers.state.client.delete, f"retry:{{0}}:claim:{gone.key}")
     await want(wanted)
     async with fetching():
         assert isinstance(await ended(wanted), claim_state.WorkDone)

@@ -144,7 +144,7 @@ def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere
 def requested_later(origin: MirroredOrigin, servers: RedisServers, url: str) -> None:
     """Requests the URL when its work has ended, it is due, and no failure is in force; returns when it is fetched."""
     claims_end(origin, servers)
-    for key in servers.state.client.scan_iter("retry:failure:*"):
+    for key in servers.state.client.scan_iter("retry:{0}:failure:*"):
         servers.state.client.delete(key)
     now = datetime.now(UTC)
     Resource.objects.filter(pk=digest_of(url)).update(due_at=now)
@@ -269,7 +269,7 @@ def test_the_rows_that_a_fetch_writes_have_the_token_of_its_claim(mirroring: Red
     with mirrored_origin() as origin:
         origin.does("/b", answer(body=b"text"))
         origin.mirror(origin.does("/a", redirect("/b")))
-    token = int(mirroring.state.client.get("retry:token") or 0)
+    token = int(mirroring.state.client.get("retry:{0}:token") or 0)
     assert list(Resource.objects.values_list("token", flat=True)) == [token, token]
 
 

@@ -1,0 +1,374 @@
+"""Clients of Redis by URL: one server, the primary that Sentinels name, or the nodes of a Cluster. Reads no settings.
+
+`redis://`, `rediss://` and `unix://` are redis-py's. `redis+sentinel://[user:password@]host:port,…/service[/db]` asks
+Sentinels for the primary of a service, with `?sentinel_password=` where they have one. `rediscluster://[user:password@]
+host:port,…` names some nodes of a Cluster, which tell of the others.
+
+Asynchronous commands go in one pipeline for each node, packed by hiredis, with one timer for many replies: redis-py's
+own pipeline costs several times as much. A Cluster's own pipelines take no scripts.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+import hiredis
+import redis
+import redis.asyncio
+import redis.asyncio.cluster
+import redis.asyncio.sentinel
+import redis.cluster
+import redis.sentinel
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.retry import Retry
+
+from .scripts import Reply
+
+SENTINEL, CLUSTER = "redis+sentinel", "rediscluster"
+
+Command = tuple[Any, ...]
+
+_MOVES = (AskError, TryAgainError, ClusterDownError)  # a MovedError is an AskError
+"""Refusals of a node that does not have the slot now. Another look at the nodes finds the one that has."""
+
+_MOVE_PAUSES = (0.0, 0.05)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUrl:
+    """The parts of a URL of Sentinels or of a Cluster. Raises ValueError if one is missing."""
+
+    scheme: str
+    nodes: tuple[tuple[str, int], ...]
+    service: str
+    login: dict[str, Any]
+    database: int
+    sentinel_login: dict[str, Any]
+
+    @classmethod
+    def parse(cls, url: str) -> "ServerUrl":
+        parts = urlsplit(url)
+        service, _, database = parts.path.strip("/").partition("/")
+        nodes = tuple(_parse_node(node, parts) for node in parts.netloc.rpartition("@")[2].split(","))
+        if (parts.scheme == SENTINEL) != bool(service) or not (database or "0").isdecimal():
+            raise ValueError(f"{SENTINEL}://host:port,…/service[/db] and {CLUSTER}://host:port,… are known, not this")
+        given = {"username": parts.username, "password": parts.password}
+        login = {name: unquote(value) for name, value in given.items() if value}
+        asked = parse_qs(parts.query).get("sentinel_password")
+        return cls(parts.scheme, nodes, service, login, int(database or 0), {"password": asked[0]} if asked else {})
+
+
+def _parse_node(node: str, parts: SplitResult) -> tuple[str, int]:
+    host, _, port = node.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"{parts.scheme}://: “{node}” must be host:port")
+    return host.strip("[]"), int(port)
+
+
+def is_cluster(url: str) -> bool:
+    return url.startswith(f"{CLUSTER}:")
+
+
+def make_client(url: str, timeout: float, retry: Retry, kind: "type[redis.Redis]" = redis.Redis) -> redis.Redis:
+    """A client for threads, of a Cluster with redis-py's commands. Raises RedisError if no node of it answers."""
+    limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": retry}
+    if urlsplit(url).scheme not in {SENTINEL, CLUSTER}:
+        return kind.from_url(url, **limits)
+    parts = ServerUrl.parse(url)
+    if parts.scheme == CLUSTER:
+        nodes = [redis.cluster.ClusterNode(*node) for node in parts.nodes]  # type: ignore[no-untyped-call]
+        return cast(redis.Redis, Cluster(startup_nodes=nodes, require_full_coverage=False, **parts.login, **limits))
+    asking: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **parts.sentinel_login}
+    sentinel = redis.sentinel.Sentinel(parts.nodes, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+    options = {"redis_class": kind, "db": parts.database, **parts.login, **limits}
+    return cast(redis.Redis, sentinel.master_for(parts.service, **options))  # type: ignore[no-untyped-call]
+
+
+class Cluster(redis.cluster.RedisCluster):
+    """redis-py's client of a Cluster, whose errors are all RedisErrors."""
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except RedisClusterException as error:
+            raise redis.ConnectionError(str(error)) from error
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except RedisClusterException as error:
+            raise redis.ConnectionError(str(error)) from error
+
+    def pipeline(self, transaction: bool | None = None, shard_hint: Any = None) -> Any:
+        """A pipeline that is no transaction: it may have keys of several nodes."""
+        return _ClusterPipeline(super().pipeline())  # type: ignore[no-untyped-call]
+
+    def run_at_nodes(self, slots: Sequence[int], commands: Sequence[Command], retry: Retry) -> list[Reply]:
+        """Sends commands to the nodes of their slots; returns their replies. Raises RedisError. As run_commands."""
+        replies: dict[int, Reply] = {}
+        for pause in (0.0, *_pauses(retry)):
+            time.sleep(pause)
+            left = [place for place in range(len(commands)) if place not in replies]
+            failure = self._ask_nodes(left, slots, commands, replies)
+            if failure is None:
+                break
+            self._look_again()
+        if failure is not None:
+            raise failure
+        return [replies[place] for place in range(len(commands))]
+
+    def _ask_nodes(
+        self, left: Sequence[int], slots: Sequence[int], commands: Sequence[Command], replies: dict[int, Reply]
+    ) -> RedisError | None:
+        """Adds the replies of the nodes that have the slots. Returns the failure of one, if any failed."""
+        failure: RedisError | None = None
+        places: dict[Any, list[int]] = {}
+        try:
+            for place in left:
+                places.setdefault(self.nodes_manager.get_node_from_slot(slots[place]), []).append(place)
+        except RedisClusterException as error:
+            return redis.ConnectionError(str(error))
+        for node, asked in places.items():
+            try:
+                client = self.get_redis_connection(node)
+                found = run_commands(client, [commands[place] for place in asked], (), Retry(NoBackoff(), 0))
+            except RedisError as error:
+                failure = error
+                continue
+            for place, reply in zip(asked, found, strict=True):
+                if isinstance(reply, _MOVES):
+                    failure = reply
+                else:
+                    replies[place] = reply
+        return failure
+
+    def _look_again(self) -> None:
+        """Asks the nodes which of them have which slots."""
+        try:
+            self.nodes_manager.initialize()
+        except (RedisError, RedisClusterException):
+            return  # the next call tells of it
+
+
+class _ClusterPipeline:
+    """redis-py's pipeline of a Cluster, whose errors are all RedisErrors."""
+
+    def __init__(self, pipeline: Any) -> None:
+        self._pipeline = pipeline
+
+    def __enter__(self) -> "_ClusterPipeline":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._pipeline.reset()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipeline, name)
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        try:
+            return cast("list[Any]", self._pipeline.execute(raise_on_error=raise_on_error))
+        except RedisClusterException as error:
+            raise redis.ConnectionError(str(error)) from error
+
+
+def _pauses(retry: Retry) -> list[float]:
+    """The pauses between the tries of a client of a Cluster. Two of them follow a slot that has moved."""
+    attempts = retry.get_retries()
+    return [*_MOVE_PAUSES, *(retry._backoff.compute(failures) for failures in range(1, attempts + 1))]
+
+
+def run_commands(client: Any, commands: Sequence[Command], slots: Sequence[int], retry: Retry) -> list[Reply]:
+    """Sends all commands and returns their replies, refusals in their places. Raises RedisError.
+
+    `slots` are those of the commands' keys, of which a Cluster needs to know.
+    """
+    if isinstance(client, Cluster):
+        return client.run_at_nodes(slots, commands, retry)
+    with client.pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)
+        return list(pipeline.execute(raise_on_error=False))
+
+
+@dataclass(slots=True)
+class ClusterClient:
+    """The nodes of a Cluster for one event loop: redis-py finds the nodes, each has a client of its own here."""
+
+    url: str
+    timeout: float
+    _cluster: "redis.asyncio.cluster.RedisCluster | None" = None
+    _nodes: "dict[str, redis.asyncio.Redis]" = field(default_factory=dict)
+
+    async def node_of(self, slot: int) -> "redis.asyncio.Redis":
+        """The client of the primary of the slot. Raises RedisError."""
+        try:
+            node = (await self._find_nodes()).get_node_from_slot(slot)
+        except RedisClusterException as error:
+            raise redis.ConnectionError(str(error)) from error
+        return self._client_at(str(node.host), int(node.port))
+
+    async def any_node(self) -> "redis.asyncio.Redis":
+        """The client of one of the nodes, to subscribe: each has all messages. Raises RedisError."""
+        return await self.node_of(int(time.monotonic() * 1000) % REDIS_CLUSTER_HASH_SLOTS)
+
+    async def look_again(self) -> None:
+        """Asks the nodes which of them have which slots. Raises nothing: the next call tells of an outage."""
+        try:
+            await (await self._find_nodes()).initialize()
+        except (RedisError, RedisClusterException, OSError):
+            return
+
+    async def _find_nodes(self) -> Any:
+        if self._cluster is None:
+            parts = ServerUrl.parse(self.url)
+            nodes = [redis.asyncio.cluster.ClusterNode(*node) for node in parts.nodes]
+            limits: dict[str, Any] = {"socket_timeout": self.timeout, "socket_connect_timeout": self.timeout}
+            cluster = redis.asyncio.cluster.RedisCluster(
+                startup_nodes=nodes, require_full_coverage=False, **parts.login, **limits
+            )
+            try:
+                await cluster.initialize()
+            except RedisClusterException as error:
+                await cluster.aclose()
+                raise redis.ConnectionError(str(error)) from error
+            self._cluster = cluster
+        return self._cluster.nodes_manager
+
+    def _client_at(self, host: str, port: int) -> "redis.asyncio.Redis":
+        name = f"{host}:{port}"
+        if name not in self._nodes:
+            login = ServerUrl.parse(self.url).login
+            retry = AsyncRetry(NoBackoff(), 0)
+            limits: dict[str, Any] = {"socket_timeout": self.timeout, "socket_connect_timeout": self.timeout}
+            self._nodes[name] = _pack_commands(
+                redis.asyncio.Redis(host=host, port=port, retry=retry, **login, **limits)
+            )
+        return self._nodes[name]
+
+    async def aclose(self) -> None:
+        for client in self._nodes.values():
+            await client.aclose()
+        if self._cluster is not None:
+            await self._cluster.aclose()
+
+
+AsyncClient = redis.asyncio.Redis | ClusterClient
+
+
+def make_async_client(url: str, timeout: float) -> AsyncClient:
+    """A new client for the running event loop, which fails fast. The caller closes it."""
+    limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+    limits["retry"] = AsyncRetry(NoBackoff(), 0)
+    if is_cluster(url):
+        return ClusterClient(url, timeout)
+    if not url.startswith(f"{SENTINEL}:"):
+        return _pack_commands(redis.asyncio.Redis.from_url(url, **limits))
+    parts = ServerUrl.parse(url)
+    asking: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **parts.sentinel_login}
+    sentinel = redis.asyncio.sentinel.Sentinel(parts.nodes, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+    return _pack_commands(sentinel.master_for(parts.service, db=parts.database, **parts.login, **limits))
+
+
+def _pack_commands(client: "redis.asyncio.Redis") -> "redis.asyncio.Redis":
+    pool = client.connection_pool
+    pool.connection_class = packing_class(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
+    return client
+
+
+def has_moved(reply: Reply) -> bool:
+    """Tells whether a node of a Cluster refused the command since another has the slot."""
+    return isinstance(reply, _MOVES)
+
+
+def slot_of(key: str) -> int:
+    return key_slot(key.encode())
+
+
+REPLIES_PER_TIMEOUT = 50
+"""So many replies of one trip must come within the timeout of a single one."""
+
+
+@cache
+def packing_class(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """A connection class that packs commands with hiredis, in a tenth of the time: redis-py only unpacks with it.
+
+    A task that is cancelled while it sends must end: redis-py sends by asyncio.wait_for, which may swallow the
+    cancellation until Python 3.12 (python/cpython#86296).
+    """
+
+    def pack_command(self: AbstractConnection, *args: Any) -> list[bytes]:
+        if " " in args[0]:  # a name of two words
+            return list(kind.pack_command(self, *args))
+        return [hiredis.pack_command(args)]
+
+    async def send_packed_command(
+        self: AbstractConnection, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        if not self.is_connected:
+            await self.connect_check_health(check_health=False)
+        if check_health:
+            await self.check_health()  # type: ignore[no-untyped-call]
+        try:
+            async with asyncio.timeout(self.socket_timeout):
+                await self._send_packed_command(_command_chunks(command))
+        except OSError as error:  # a timeout is one, too
+            await self.disconnect(nowait=True)
+            kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
+            raise kind_of_error(f"cannot be sent: {str(error) or 'not in time'}") from error
+        except BaseException:
+            await self.disconnect(nowait=True)  # part of it may have been sent
+            raise
+
+    return type(kind.__name__, (kind,), {"pack_command": pack_command, "send_packed_command": send_packed_command})
+
+
+def _command_chunks(command: bytes | str | Iterable[bytes]) -> Iterable[bytes]:
+    if isinstance(command, str):
+        command = command.encode()
+    return [command] if isinstance(command, bytes) else command
+
+
+async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[Command]) -> list[Reply]:
+    """Sends all commands and returns their replies, refusals in their places. Raises RedisError.
+
+    redis-py's own pipeline sets a timer for each reply, which costs as much as all other work for it.
+    """
+    pool, found = client.connection_pool, list[Reply]()
+    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+    try:
+        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        while len(found) < len(commands):
+            async with asyncio.timeout(connection.socket_timeout):
+                for _ in commands[len(found) : len(found) + REPLIES_PER_TIMEOUT]:
+                    found.append(await _read_reply(connection))
+    except OSError as error:  # a timeout is one, too
+        kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
+        raise kind_of_error(str(error) or "no reply in time") from error
+    finally:
+        await pool.release(connection)
+    return found
+
+
+async def _read_reply(connection: AbstractConnection) -> Reply:
+    """Reads the next reply. Any error but a refusal has ended the connection."""
+    try:
+        return cast(Reply, await connection.read_response(timeout=math.inf))
+    except ResponseError as error:
+        return error
