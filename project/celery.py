@@ -46,7 +46,7 @@ def _wait_for_the_broker(**_: Any) -> None:
             "socket_timeout": 60,
             "socket_keepalive": True,
             "queue_order_strategy": _queue_order(),
-            **settings.BROKER_OPTIONS,
+            **settings.QUEUES_OPTIONS,
         },
         broker_connection_timeout=5,
         broker_connection_retry=True,

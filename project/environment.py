@@ -118,9 +118,9 @@ def celery_broker(redis_url: str) -> tuple[str, dict[str, Any]]:
     """
     parts = urlsplit(redis_url)
     if parts.scheme == servers.CLUSTER:
-        raise ImproperlyConfigured("Celery knows no Redis Cluster: set BROKER_URL to a Redis server, or to Sentinels.")
+        raise ImproperlyConfigured("Celery knows no Redis Cluster: set QUEUES_URL to a Redis server, or to Sentinels.")
     if parts.scheme == servers.SENTINEL:
-        named = parse_redis_url("REDIS_URL or BROKER_URL", redis_url)
+        named = parse_redis_url("REDIS_URL or QUEUES_URL", redis_url)
         login = ":".join(quote(named.login.get(name, ""), safe="") for name in ("username", "password"))
         urls = [f"sentinel://{login}@{host}:{port}/{named.database}" for host, port in named.nodes]
         return ";".join(urls), {"master_name": named.service, "sentinel_kwargs": named.sentinel_login}

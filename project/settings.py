@@ -78,7 +78,7 @@ FILE_UPLOAD_TEMP_DIR = _data.uploads if _data.uploads.is_dir() else None  # made
 # The two Redis servers and the deferral protocol
 REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
 CACHE_URL = env.text("CACHE_URL", f"unix://{_runtime.socket('cache')}")
-BROKER_URL = env.text("BROKER_URL", "")
+QUEUES_URL = env.text("QUEUES_URL", "")
 SEEN_URL = env.text("SEEN_URL", "") or CACHE_URL
 STATE_MAX_BYTES = env.whole("STATE_MAX_BYTES", (128 if SMALL else 1024) * 1024 * 1024)
 STATE_PARTITIONS = env.whole("STATE_PARTITIONS", 16 if REDIS_URL.startswith("rediscluster:") else 1)
@@ -412,12 +412,12 @@ STATIC_URL = "/static/"
 STATIC_ROOT = _data.static
 
 # Celery
-CELERY_BROKER_URL, BROKER_OPTIONS = celery_broker(BROKER_URL or REDIS_URL)
+CELERY_BROKER_URL, QUEUES_OPTIONS = celery_broker(QUEUES_URL or REDIS_URL)
 # Web processes must not wait: by default a silent broker would block a publish for ever. While some threads wait for
 # it, requests wait for a thread: a request takes up to twice this time, and the time of its other calls to Redis.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     **{"socket_timeout": RETRY_REDIS_TIMEOUT, "socket_connect_timeout": RETRY_REDIS_TIMEOUT},
-    **{"max_retries": 0, "retry_on_timeout": False, **BROKER_OPTIONS},
+    **{"max_retries": 0, "retry_on_timeout": False, **QUEUES_OPTIONS},
 }
 CELERY_BROKER_CONNECTION_TIMEOUT = RETRY_REDIS_TIMEOUT
 CELERY_BROKER_CONNECTION_RETRY = False

@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error
 from django.http.request import validate_host
 from django.urls import Resolver404, get_resolver
 
-from . import lanes
+from . import lanes, servers
 from .conf import LaneBounds, conf
 from .contents import SERVABLE_SECONDS
 from .headers import hot_window_seconds, is_trusted_proxy
@@ -126,11 +126,23 @@ def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckM
         message = f"The cache backend {backend} is not shared between processes."
         yield Error(message, hint="Use Redis by CACHE_URL.", id="retry.E003")
     for name in ("REDIS_URL", "CACHE_URL"):
-        if not getattr(conf(), name).startswith(("redis://", "rediss://", "unix://")):
-            yield Error(f"{name} must be a redis://, rediss:// or unix:// URL.", id="retry.E010")
+        if refusal := _refuse_url(getattr(conf(), name)):
+            yield Error(f"{name} {refusal}", id="retry.E010")
     if conf().REDIS_URL == conf().CACHE_URL:
         message = "REDIS_URL and CACHE_URL are one database: eviction would take claims and queued work."
         yield checks.Warning(message, hint="Run two servers: noeviction and allkeys-lru.", id="retry.W002")
+
+
+def _refuse_url(url: str) -> str:
+    if url.startswith(("redis://", "rediss://", "unix://")):
+        return ""
+    if not url.startswith((f"{servers.SENTINEL}://", f"{servers.CLUSTER}://")):
+        return "must be a redis://, rediss://, unix://, redis+sentinel:// or rediscluster:// URL."
+    try:
+        servers.ServerUrl.parse(url)
+    except ValueError as error:
+        return f"cannot be read: {error}."
+    return ""
 
 
 @checks.register

@@ -45,7 +45,7 @@ class Conf:
 
     REDIS_URL: str = "redis://127.0.0.1:6379/0"
     CACHE_URL: str = "redis://127.0.0.1:6379/1"
-    BROKER_URL: str = ""
+    QUEUES_URL: str = ""
     PUBLIC_URL: str = ""
     RETRY_AFTER_SERVER: str = "/retry_after"
     DEFAULT_RETRY_TIMEOUT: float = 25

@@ -294,7 +294,7 @@ def _make_client(address: str, patient: bool, timeout: float) -> "redis.Redis":
 
 def broker_client() -> "redis.Redis":
     """A client of the broker that fails fast: Celery's queues are lists there. It is `state` unless it is a Cluster."""
-    return fast_client_at(conf().BROKER_URL or conf().REDIS_URL)
+    return fast_client_at(conf().QUEUES_URL or conf().REDIS_URL)
 
 
 def count_messages(queues: Sequence[str]) -> dict[str, int]:

@@ -79,6 +79,13 @@ class RedisCluster:
     def __init__(self, directory: Path, *, replicas: bool = False) -> None:
         self.primaries = [_cluster_node(directory) for _ in range(3)]
         self.replicas = [_cluster_node(directory) for _ in self.primaries if replicas]
+        try:
+            self._join()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _join(self) -> None:
         for number, node in enumerate(self.primaries):
             first, last = 16384 * number // 3, 16384 * (number + 1) // 3 - 1
             node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
@@ -98,6 +105,8 @@ class RedisCluster:
         """Waits until all nodes know that all slots are served."""
         nodes = [node for node in (*self.primaries, *self.replicas) if node.process.poll() is None]
         eventually(lambda: all(_is_whole(node) for node in nodes), 20, "the Cluster is whole")
+        following = [node for node in self.replicas if node in nodes]
+        eventually(lambda: all(_follows(node) for node in following), 20, "the replicas have all")
 
     def stop(self) -> None:
         for node in (*self.primaries, *self.replicas):
@@ -127,6 +136,11 @@ def _replicates(replica: RedisNode, name: bytes) -> bool:
     return True
 
 
+def _follows(node: RedisNode) -> bool:
+    known = node.client.info("replication")
+    return known["role"] == "master" or known["master_link_status"] == "up"
+
+
 def _is_whole(node: RedisNode) -> bool:
     known = node.client.execute_command("CLUSTER", "INFO").decode().split()
     return {"cluster_state:ok", "cluster_slots_ok:16384"} <= set(known)
@@ -140,7 +154,11 @@ class RedisSentinels:
         self.primary = RedisNode(directory, "--save", "", "--repl-diskless-sync-delay", "0")
         self.replica = RedisNode(directory, "--save", "", "--replicaof", f"127.0.0.1 {self.primary.port}")
         self.sentinels = [self._sentinel(directory) for _ in range(3)]
-        eventually(self._is_ready, 20, "the Sentinels know each other, and the replica")
+        try:
+            eventually(self._is_ready, 20, "the Sentinels know each other, and the replica")
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def url(self) -> str:

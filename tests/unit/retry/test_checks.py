@@ -50,6 +50,7 @@ def test_the_sites_own_settings_pass_also_without_skipping_and_ageing(settings: 
             for url in ("a.example", "https://a.example/maps", "http://127.0.0.1:99999", "http://127.0.0.1:port")
         ),
         ({"REDIS_URL": "memcached://x"}, "retry.E010"),
+        ({"REDIS_URL": "redis+sentinel://host:26379"}, "retry.E010"),
         ({"RETRY_LEASE_SECONDS": 1}, "retry.E011"),
         ({"RETRY_BACKOFF_BASE_SECONDS": 0}, "retry.E012"),
         ({"RETRY_LANES": {"paint.now": {"limit": 0, "workers": 1}}}, "retry.E013"),

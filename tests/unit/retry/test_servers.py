@@ -37,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
 @pytest.fixture
 def on_cluster(cluster: RedisCluster, redis_servers: RedisServers, settings: Settings) -> Iterator[RedisCluster]:
     """The claims of tests are in the Cluster, which is empty, and messages in the one server."""
-    settings.REDIS_URL, settings.BROKER_URL = cluster.url, f"unix://{redis_servers.state.socket}"
+    settings.REDIS_URL, settings.QUEUES_URL = cluster.url, f"unix://{redis_servers.state.socket}"
     settings.STATE_PARTITIONS = 16
     for node in cluster.primaries:
         node.client.flushall()
@@ -132,7 +132,7 @@ def test_a_node_that_is_away_holds_up_its_own_partitions_alone_until_its_replica
     tmp_path: Path, redis_servers: RedisServers, settings: Settings
 ) -> None:
     cluster = RedisCluster(tmp_path, replicas=True)
-    settings.REDIS_URL, settings.BROKER_URL = cluster.url, f"unix://{redis_servers.state.socket}"
+    settings.REDIS_URL, settings.QUEUES_URL = cluster.url, f"unix://{redis_servers.state.socket}"
     settings.STATE_PARTITIONS = 16
     stores.BREAKERS.clear()
     try:
@@ -169,7 +169,7 @@ def test_sentinels_lead_to_the_new_primary_whose_tokens_are_newer(
     tmp_path: Path, redis_servers: RedisServers, settings: Settings
 ) -> None:
     sentinels = RedisSentinels(tmp_path, "site")
-    settings.REDIS_URL, settings.BROKER_URL = sentinels.url, f"unix://{redis_servers.state.socket}"
+    settings.REDIS_URL, settings.QUEUES_URL = sentinels.url, f"unix://{redis_servers.state.socket}"
     stores.BREAKERS.clear()
     try:
         sweep_claims()
