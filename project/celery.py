@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from threading import Thread
 from typing import Any
 
 import redis
@@ -18,7 +19,7 @@ from django.conf import settings
 from resources import sandbox
 from retry import stores
 
-from . import schedule
+from . import release, schedule
 
 WORKER_SIGN_IN_SECONDS = 10
 
@@ -82,6 +83,12 @@ def _let_lost_ones_wait_again(**_: Any) -> None:
     if keys:
         with suppress(redis.RedisError):
             stores.fast_client("state").delete(*keys)
+
+
+@signals.worker_ready.connect
+def _adopt_learnt_keys(**_: Any) -> None:
+    if settings.CELERY_TASK_DEFAULT_QUEUE in app.amqp.queues.consume_from:
+        Thread(target=release.adopt_learnt_keys, daemon=True, name="adopt").start()
 
 
 @signals.task_prerun.connect

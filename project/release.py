@@ -6,6 +6,7 @@ that of another.
 
 import importlib
 import io
+import logging
 import os
 import secrets
 import sys
@@ -17,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import django
+import redis
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.staticfiles.finders import get_finders
@@ -26,9 +28,16 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from resources import locks
+from retry import servers
+from retry.conf import partition_of, partition_root
+from retry.errors import StoreUnavailable
+
 from . import nginx_values, preflight
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .preflight import StartError
+
+_log = logging.getLogger("tarry.release")
 
 RELEASE_WAIT_SECONDS = 60.0
 """How long a run with RELEASE=0 waits for a release."""
@@ -193,6 +202,53 @@ def _load_demo(data: DataDirectory, samples: str) -> None:
         call_command("demo_feeds", once=data.demo_loaded, samples=samples)
     except (CommandError, DatabaseError, OSError) as error:
         print(f"The demo data could not be loaded: {error}")
+
+
+OLD_KEYS_SECONDS = 86_400
+_ROOTS = {  # of learnt keys, by the beginnings of the names that earlier versions gave them
+    **dict.fromkeys(("retry:popular:", "retry:requests", "retry:counted:"), ("retry", "requests")),
+    **dict.fromkeys(("feeds:readers:", "feeds:combination-readers:", "feeds:reader-bytes:"), ("feeds", "readers")),
+    **dict.fromkeys(("fetch:domain", "fetch:egresses", "fetch:scopes", "fetch:slow", "fetch:evidence"), ("fetch", "")),
+    "retry:duration:": ("retry", ""),
+}
+_LANES = ("fast", "slow")
+_FIELDS_OF_JOBS = (  # of a domain's record
+    *("in_flight", "slow_in_flight", "robots_job", "later", "arrived"),
+    *(f"{lane}_{priority}" for lane in _LANES for priority in (1, 2, 3)),
+    *(f"{name}_{lane}" for name in ("sum", "at", "placed", "popular") for lane in _LANES),
+)
+
+
+def adopt_learnt_keys() -> None:
+    """Copies what earlier versions learnt under names without a partition: popularity, durations, domains, readers.
+
+    Once, in a `state` that is one server. The old names end a day later: processes of an earlier version that still run
+    have claims and jobs of their own there. Logs an outage; the next worker that starts goes on.
+    """
+    try:
+        with locks.open_state() as client:
+            if servers.is_cluster(settings.REDIS_URL) or client.exists("upgraded:partitions"):
+                return
+            for family in ("retry", "fetch", "feeds"):
+                for name in client.scan_iter(f"{family}:*", count=500):
+                    _adopt_key(client, name.decode())
+            client.set("upgraded:partitions", 1)
+    except StoreUnavailable as error:
+        _log.warning("learnt keys are not adopted yet", extra={"error": str(error)})
+
+
+def _adopt_key(client: "redis.Redis", name: str) -> None:
+    family = name.partition(":")[0]
+    if f"{family}:{{" in name:
+        return
+    for prefix, (root, counted) in _ROOTS.items():
+        if name.startswith(prefix):
+            to = partition_root(root, partition_of(counted) if counted else 0) + name.removeprefix(family)
+            client.copy(name, to)
+            if name.startswith("fetch:domain:"):
+                client.hdel(to, *_FIELDS_OF_JOBS)
+    if family in {"retry", "fetch"}:
+        client.expire(name, OLD_KEYS_SECONDS)
 
 
 if __name__ == "__main__":

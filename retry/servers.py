@@ -10,6 +10,7 @@ own pipeline costs several times as much. A Cluster's own pipelines take no scri
 
 import asyncio
 import math
+import random
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,6 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 import hiredis
 import redis
 import redis.asyncio
-import redis.asyncio.cluster
 import redis.asyncio.sentinel
 import redis.cluster
 import redis.sentinel
@@ -209,64 +209,59 @@ def run_commands(client: Any, commands: Sequence[Command], slots: Sequence[int],
 
 @dataclass(slots=True)
 class ClusterClient:
-    """The nodes of a Cluster for one event loop: redis-py finds the nodes, each has a client of its own here."""
+    """The primaries of a Cluster for one event loop, each with a client of its own."""
 
     url: str
     timeout: float
-    _cluster: "redis.asyncio.cluster.RedisCluster | None" = None
-    _nodes: "dict[str, redis.asyncio.Redis]" = field(default_factory=dict)
+    _primaries: list[tuple[int, int, str, int]] = field(default_factory=list)
+    """First and last slot, host and port."""
+    _clients: "dict[tuple[str, int], redis.asyncio.Redis]" = field(default_factory=dict)
 
     async def node_of(self, slot: int) -> "redis.asyncio.Redis":
-        """The client of the primary of the slot. Raises RedisError."""
-        try:
-            node = (await self._find_nodes()).get_node_from_slot(slot)
-        except RedisClusterException as error:
-            raise redis.ConnectionError(str(error)) from error
-        return self._client_at(str(node.host), int(node.port))
+        """The client of the primary of the slot. Raises redis.ConnectionError if none is known."""
+        if not self._primaries:
+            await self.look_again()
+        for first, last, host, port in self._primaries:
+            if first <= slot <= last:
+                return self._client_at(host, port)
+        raise redis.ConnectionError(f"no node of the Cluster has slot {slot}")
 
     async def any_node(self) -> "redis.asyncio.Redis":
-        """The client of one of the nodes, to subscribe: each has all messages. Raises RedisError."""
-        return await self.node_of(int(time.monotonic() * 1000) % REDIS_CLUSTER_HASH_SLOTS)
+        """The client of one of the primaries, to subscribe: each has all messages. Raises redis.ConnectionError."""
+        return await self.node_of(random.randrange(REDIS_CLUSTER_HASH_SLOTS))
 
     async def look_again(self) -> None:
-        """Asks the nodes which of them have which slots. Raises nothing: the next call tells of an outage."""
-        try:
-            await (await self._find_nodes()).initialize()
-        except (RedisError, RedisClusterException, OSError):
+        """Asks the nodes in turn which of them have which slots. Raises nothing: the next call tells of an outage."""
+        known = [(host, port) for _, _, host, port in self._primaries]
+        for host, port in dict.fromkeys([*random.sample(known, len(known)), *ServerUrl.parse(self.url).nodes]):
+            try:
+                found = await self._client_at(host, port).execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
+            except (RedisError, OSError):
+                continue
+            self._primaries = [
+                (first, last, node[0].decode() if node[0] else host, node[1]) for first, last, node, *_ in found
+            ]
             return
 
-    async def _find_nodes(self) -> Any:
-        if self._cluster is None:
-            parts = ServerUrl.parse(self.url)
-            nodes = [redis.asyncio.cluster.ClusterNode(*node) for node in parts.nodes]
-            limits: dict[str, Any] = {"socket_timeout": self.timeout, "socket_connect_timeout": self.timeout}
-            cluster = redis.asyncio.cluster.RedisCluster(
-                startup_nodes=nodes, require_full_coverage=False, **parts.login, **limits
-            )
-            try:
-                await cluster.initialize()
-            except RedisClusterException as error:
-                await cluster.aclose()
-                raise redis.ConnectionError(str(error)) from error
-            self._cluster = cluster
-        return self._cluster.nodes_manager
-
     def _client_at(self, host: str, port: int) -> "redis.asyncio.Redis":
-        name = f"{host}:{port}"
-        if name not in self._nodes:
-            login = ServerUrl.parse(self.url).login
-            retry = AsyncRetry(NoBackoff(), 0)
-            limits: dict[str, Any] = {"socket_timeout": self.timeout, "socket_connect_timeout": self.timeout}
-            self._nodes[name] = _pack_commands(
-                redis.asyncio.Redis(host=host, port=port, retry=retry, **login, **limits)
-            )
-        return self._nodes[name]
+        if (host, port) not in self._clients:
+            options: dict[str, Any] = {**ServerUrl.parse(self.url).login, "retry": AsyncRetry(NoBackoff(), 0)}
+            options |= {"socket_timeout": self.timeout, "socket_connect_timeout": self.timeout}
+            self._clients[host, port] = _pack_commands(redis.asyncio.Redis(host=host, port=port, **options))
+        return self._clients[host, port]
 
     async def aclose(self) -> None:
-        for client in self._nodes.values():
+        for client in self._clients.values():
             await client.aclose()
-        if self._cluster is not None:
-            await self._cluster.aclose()
+
+
+class SentinelClient(redis.asyncio.Redis):
+    """A client of the primary that Sentinels name. Closes its connections to them as well."""
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        await super().aclose(close_connection_pool)
+        for sentinel in self.connection_pool.sentinel_manager.sentinels:  # type: ignore[attr-defined]
+            await sentinel.aclose()
 
 
 AsyncClient = redis.asyncio.Redis | ClusterClient
@@ -283,7 +278,8 @@ def make_async_client(url: str, timeout: float) -> AsyncClient:
     parts = ServerUrl.parse(url)
     asking: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **parts.sentinel_login}
     sentinel = redis.asyncio.sentinel.Sentinel(parts.nodes, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-    return _pack_commands(sentinel.master_for(parts.service, db=parts.database, **parts.login, **limits))
+    options = {"redis_class": SentinelClient, "db": parts.database, **parts.login, **limits}
+    return _pack_commands(sentinel.master_for(parts.service, **options))
 
 
 def _pack_commands(client: "redis.asyncio.Redis") -> "redis.asyncio.Redis":

@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import redis
 
@@ -88,12 +89,12 @@ class RedisCluster:
     def _join(self) -> None:
         for number, node in enumerate(self.primaries):
             first, last = 16384 * number // 3, 16384 * (number + 1) // 3 - 1
-            node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
+            _command(node, "CLUSTER", "ADDSLOTSRANGE", first, last)
         for node in (*self.primaries[1:], *self.replicas):
-            first = self.primaries[0]
-            node.client.execute_command("CLUSTER", "MEET", "127.0.0.1", first.port, first.bus_port)
+            met = self.primaries[0]
+            _command(node, "CLUSTER", "MEET", "127.0.0.1", met.port, met.bus_port)
         for primary, replica in zip(self.primaries, self.replicas, strict=False):
-            name = primary.client.execute_command("CLUSTER", "MYID")
+            name = _command(primary, "CLUSTER", "MYID")
             eventually(lambda: _replicates(replica, name), 10, "the replica follows")  # noqa: B023
         self.wait()
 
@@ -113,8 +114,12 @@ class RedisCluster:
             node.kill()
 
 
+def _command(node: RedisNode, *words: object) -> Any:
+    return node.client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
 def _cluster_node(directory: Path) -> RedisNode:
-    options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--save", "")
+    options: tuple[str, ...] = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--save", "")
     options += (
         "--repl-diskless-sync-delay",
         "0",
@@ -130,19 +135,19 @@ def _cluster_node(directory: Path) -> RedisNode:
 
 def _replicates(replica: RedisNode, name: bytes) -> bool:
     try:
-        replica.client.execute_command("CLUSTER", "REPLICATE", name)
+        _command(replica, "CLUSTER", "REPLICATE", name)
     except redis.ResponseError:  # it does not know the primary yet
         return False
     return True
 
 
 def _follows(node: RedisNode) -> bool:
-    known = node.client.info("replication")
-    return known["role"] == "master" or known["master_link_status"] == "up"
+    known: dict[str, Any] = node.client.info("replication")
+    return bool(known["role"] == "master" or known["master_link_status"] == "up")
 
 
 def _is_whole(node: RedisNode) -> bool:
-    known = node.client.execute_command("CLUSTER", "INFO").decode().split()
+    known = _command(node, "CLUSTER", "INFO").decode().split()
     return {"cluster_state:ok", "cluster_slots_ok:16384"} <= set(known)
 
 
@@ -178,6 +183,6 @@ class RedisSentinels:
         return RedisNode(directory, *watched, *after, *most, program=("redis-server", str(file), "--sentinel"))
 
     def _is_ready(self) -> bool:
-        found = [one.client.sentinel_masters()[self.service] for one in self.sentinels]
+        found = [cast("dict[str, Any]", one.client.sentinel_masters())[self.service] for one in self.sentinels]
         follows = self.replica.client.info("replication")["master_link_status"] == "up"
         return follows and all(each["num-other-sentinels"] == 2 and each["num-slaves"] == 1 for each in found)
