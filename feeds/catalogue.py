@@ -17,7 +17,6 @@ from resources.fetch.http.messages import FetchError, UnreadableSealError
 from resources.fetch.http.url_syntax import parse_target
 
 from . import addresses, categories, credentials, feed_rows, followers, lifecycle
-from . import slugs as feeds_slugs
 from .addresses import FeedLocation
 from .errors import FeedAddressError, FeedError
 from .models import MAX_URL_CHARACTERS, RESERVED_SLUGS, Feed, FormerSlug, Move
@@ -119,8 +118,8 @@ def _choose_slugs(missing: Mapping[str, ListedFeed]) -> dict[str, str]:
     """Returns a free slug for each, all of them different."""
     candidates = {}
     for digest, each in missing.items():
-        slug = feeds_slugs.make_feed_slug(_feed_title(each), each.address.url)
-        candidates[digest] = feeds_slugs.candidate_slugs(slug, "feed", digest[:32])
+        slug = feed_rows.make_feed_slug(_feed_title(each), each.address.url)
+        candidates[digest] = feed_rows.candidate_slugs(slug, "feed", digest[:32])
     every = {slug for slugs in candidates.values() for slug in slugs}
     taken = {*Feed.objects.filter(slug__in=every).values_list("slug", flat=True), *RESERVED_SLUGS}
     taken |= set(FormerSlug.objects.filter(slug__in=every).values_list("slug", flat=True))
@@ -210,7 +209,7 @@ def edit_feed(feed_id: int, wanted: FeedEdit, now: datetime) -> bool:
             place = FeedLocation(feed.url, wanted.address.user)
             lifecycle.place_feed(feed, place, {**shown, **NO_VALIDATORS, **due}, now)
         if wanted.fields.get("slug", feed.slug) != feed.slug:
-            feeds_slugs.remember_slugs([feed.slug], feed_id)
+            feed_rows.remember_slugs([feed.slug], feed_id)
         fields = dict(wanted.fields)
         gives_secrets = any(shown.get(name) for name in credentials.CREDENTIAL_FIELDS)
         becomes_private = gives_secrets and not credentials.is_private(feed)

@@ -7,7 +7,7 @@ from hashlib import sha256
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from . import slugs
+from . import feed_rows
 from .errors import FeedError
 from .models import ALL_SLUG, RESERVED_SLUGS, Category, Feed
 from .opml import CategoryPath
@@ -108,6 +108,6 @@ def _ensure_category(parent: Category | None, title: str) -> Category:
 def _free_slug(parent: Category | None, title: str) -> str:
     around = f"{parent.pk}/" if parent else ""
     digest = sha256(f"{around}{title}".encode()).hexdigest()[:32]
-    candidates = slugs.candidate_slugs(slugs.make_slug(title), "category", digest)
+    candidates = feed_rows.candidate_slugs(feed_rows.make_slug(title), "category", digest)
     taken = {*Category.objects.filter(slug__in=candidates).values_list("slug", flat=True), *RESERVED_SLUGS}
     return next(slug for slug in candidates if slug not in taken)

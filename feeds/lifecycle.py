@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef
 from resources.fetch.http import url_syntax
 from resources.fetch.http.limit_scopes import url_scopes
 
-from . import addresses, feed_rows, followers, slugs
+from . import addresses, feed_rows, followers
 from .addresses import FeedLocation
 from .credentials import CREDENTIAL_FIELDS
 from .errors import FeedAddressError, MoveError
@@ -198,7 +198,7 @@ def _take_over_rows(kept_id: int, other_id: int) -> None:
     has_follower = Follow.objects.filter(feed_id=kept_id, user_id=OuterRef("user_id"))
     Follow.objects.filter(~Exists(has_follower), feed_id=other_id).update(feed_id=kept_id)
     Move.objects.filter(feed_id=other_id).update(feed_id=kept_id)
-    slugs.take_over_slugs(kept_id, other_id)
+    feed_rows.take_over_slugs(kept_id, other_id)
     link = Feed.categories.through
     found = link._default_manager.filter(feed_id=other_id).values_list("category_id", flat=True)
     rows = [link(feed_id=kept_id, category_id=category_id) for category_id in found]

@@ -18,7 +18,7 @@ from resources.prewarm.pieces import Piece, WantedContent, take_slowest_lane
 from retry import contents, deferral, headers, responses, stores
 from retry.errors import StoreUnavailable
 
-from . import credentials, slugs
+from . import credentials, feed_rows
 from .errors import PageQueryError, UnknownFeedError
 from .models import Category, Feed
 from .pages import page_entries, render
@@ -68,7 +68,7 @@ def _redirect_without_strangers(asked: PageQuery) -> HttpResponse:
 
 def _redirect_from_old_slug(asked: PageQuery) -> HttpResponse | None:
     """Redirects to the feed that had this slug before, or that took over the one that had; None if there is none."""
-    slug = None if asked.is_combined else slugs.current_slug(asked.slug)
+    slug = None if asked.is_combined else feed_rows.current_slug(asked.slug)
     if slug is None:
         return None
     answer = HttpResponsePermanentRedirect(replace(asked, slug=slug).address)

@@ -4,6 +4,8 @@ Django looks after the connections of requests only. Rows are locked in the orde
 writers lock them: writers of the same rows wait for each other, and never in a circle, as with rows locked in the
 order of discovery. Each call is one statement in a transaction of its own. SQLite has one writer at a time and
 needs no locks.
+
+Calls of the storage, the other place of what must not be lost, are timed and have errors of one kind.
 """
 
 import asyncio
@@ -15,12 +17,13 @@ from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from django.core.files.storage import default_storage
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection, connections, models, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from retry import responses
+from retry import metrics, responses
 
 MAX_CLOCK_LEAD = timedelta(minutes=1)
 """The greatest lead of a recorded moment over now. A greater one means that the clock was set back since."""
@@ -129,3 +132,15 @@ def split_portions(items: Iterable[Item], most: int | None = None) -> Iterator[l
 def _lock_in_order(some: models.QuerySet[ModelRow]) -> models.QuerySet[ModelRow]:
     keys = some.order_by("pk").select_for_update().values("pk")
     return some.model._default_manager.filter(pk__in=keys)
+
+
+@contextmanager
+def storage_call(failure: Callable[[Exception], Exception]) -> Iterator[None]:
+    """Times a storage call and turns its errors into those of `failure`. Raises FileNotFoundError as it is."""
+    with metrics.time_call("storage"):
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (OSError, *getattr(default_storage, "errors", ())) as error:  # a bucket's errors are no OSErrors
+            raise failure(error) from error

@@ -20,8 +20,7 @@ from resources.tokens import auth
 from resources.tokens.models import ApiToken
 from retry import deferral
 
-from .. import categories, followers, health
-from .. import slugs as feeds_slugs
+from .. import categories, feed_rows, followers, health
 from ..errors import PageQueryError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
@@ -55,7 +54,7 @@ def find_feed(slug: str) -> Feed:
     """
     feed = Feed.objects.filter(slug=slug).defer(*LONG_FIELDS).first()
     if feed is None:
-        now_called = feeds_slugs.current_slug(slug, also_hidden=True)
+        now_called = feed_rows.current_slug(slug, also_hidden=True)
         hint = f"Its slug is “{now_called}” now." if now_called else "/api/feeds lists all feeds."
         raise Problem(404, f"There is no feed “{slug}”. {hint}")
     return feed
@@ -67,7 +66,7 @@ def find_readable_feed(request: HttpRequest, slug: str) -> Feed:
     Hidden feeds are found with tokens that may manage feeds alone.
     """
     may_see_all = may_manage(request)
-    slugs = [slug] if (there := feeds_slugs.current_slug(slug, also_hidden=may_see_all)) is None else [slug, there]
+    slugs = [slug] if (there := feed_rows.current_slug(slug, also_hidden=may_see_all)) is None else [slug, there]
     feeds = Feed.objects.filter(slug__in=slugs).defer(*LONG_FIELDS)
     found = {feed.slug: feed for feed in (feeds if may_see_all else feeds.filter(is_hidden=False))}
     feed = found.get(slug) or found.get(slugs[-1])

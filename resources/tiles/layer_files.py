@@ -12,7 +12,7 @@ from django.core.files.storage import default_storage
 from django.db import Error as DatabaseError
 from django.db.models import Q
 
-from .. import storage
+from .. import database
 from .data.compiler import CompiledLayer, CompiledSpeeds
 from .errors import LayerStorageError
 from .models import Layer
@@ -93,7 +93,7 @@ def _write_file(slug: str, data: bytes) -> str:
 
 def _storage_errors() -> AbstractContextManager[None]:
     """Times the storage and turns its errors into LayerStorageError, except for a missing file."""
-    return storage.storage_call(_storage_error)
+    return database.storage_call(_storage_error)
 
 
 def _storage_error(error: Exception) -> LayerStorageError:

@@ -31,7 +31,7 @@ from django.conf import settings
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, default_storage
 
-from resources import storage
+from resources import database
 
 from ..errors import StorageError
 from ..file_headers import DIRECT_ENDINGS
@@ -102,7 +102,7 @@ def can_list_objects() -> bool:
 
 def translate_storage_errors() -> AbstractContextManager[None]:
     """Times a call of the storage, and turns its errors into StorageError, but not that of a missing file."""
-    return storage.storage_call(_to_storage_error)
+    return database.storage_call(_to_storage_error)
 
 
 def _to_storage_error(error: Exception) -> StorageError:

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from feeds import addresses, catalogue, credentials, followers, lifecycle, slugs
+from feeds import addresses, catalogue, credentials, followers, lifecycle
+from feeds import feed_rows as rows_of_feeds
 from feeds.catalogue import FeedEdit
 from feeds.errors import MoveError
 from feeds.models import ALL_SLUG, Category, Entry, Feed, Move
@@ -197,7 +198,7 @@ def test_it_is_in_no_combination(page: str) -> None:
 @pytest.mark.parametrize("end", [".atom", ".rss", ".json", "/"])
 def test_it_has_no_pages(client: Client, redis_servers: RedisServers, end: str) -> None:
     row = feed_rows.feed("covert", entry(1), is_hidden=True)
-    slugs.remember_slugs(["former"], row.pk)
+    rows_of_feeds.remember_slugs(["former"], row.pk)
     assert client.get(f"/feeds/covert{end}").status_code == 404
     assert client.get(f"/feeds/former{end}").status_code == 404
     with pytest.raises(PreparationError):

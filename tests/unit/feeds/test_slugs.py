@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from feeds import slugs
+from feeds import feed_rows
 from feeds.models import MAX_SLUG_CHARACTERS
 
 
@@ -21,12 +21,12 @@ from feeds.models import MAX_SLUG_CHARACTERS
     ],
 )
 def test_a_feed_is_named_by_its_title_else_by_its_host(title: str, url: str, slug: str) -> None:
-    assert slugs.make_feed_slug(title, url) == slug
+    assert feed_rows.make_feed_slug(title, url) == slug
 
 
 @pytest.mark.parametrize("slug", ["", "news", "w" * 60])
 def test_all_candidates_are_different_slugs_that_can_be_kept(slug: str) -> None:
-    found = slugs.candidate_slugs(slug, "category", "0123456789abcdef" * 2)
+    found = feed_rows.candidate_slugs(slug, "category", "0123456789abcdef" * 2)
     assert len(set(found)) == len(found)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each) for each in found)
     assert max(map(len, found)) <= MAX_SLUG_CHARACTERS

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.test import Client
 from pytest_django import Settings
 
-from feeds import addresses, catalogue, credentials, feed_rows, lifecycle, slugs
+from feeds import addresses, catalogue, credentials, feed_rows, lifecycle
 from feeds import opml as feeds_opml
 from feeds.admin import actions
 from feeds.models import ALL_SLUG, Category, Feed, Follow, Move, Scan
@@ -387,7 +387,7 @@ def test_another_slug_leaves_the_old_one_leading_to_the_feed(admin_client: Clien
     feed = plain_feeds.feed("one")
     for slug in ("other", "one", "third"):
         save(admin_client, feed, slug=slug)
-    assert slugs.current_slug("other") == slugs.current_slug("one") == "third"
+    assert feed_rows.current_slug("other") == feed_rows.current_slug("one") == "third"
     added, _ = catalogue.add_feed(addresses.read_address("https://else.example/feed"), title="one", now=plain_feeds.NOW)
     assert added.slug == "one-2"
 

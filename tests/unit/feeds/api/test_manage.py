@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from feeds import slugs
+from feeds import feed_rows
 from feeds.models import Category, Feed, Follow
 from tests.support.feed_rows import category, feed
 from tests.unit.resources.api.conftest import Caller, problem
@@ -117,7 +117,7 @@ def test_a_title_has_what_databases_keep(manager: Caller) -> None:
 
 def test_a_former_slug_is_read_and_never_changed(manager: Caller, anybody: Caller) -> None:
     row = feed("kept")
-    slugs.remember_slugs(["merged"], row.pk)
+    feed_rows.remember_slugs(["merged"], row.pk)
     for path in ("", "/health", "/entries"):
         assert anybody.get(f"/api/feeds/merged{path}").status_code == 200
     assert anybody.get("/api/feeds/merged").json()["slug"] == "kept"
