@@ -46,11 +46,12 @@ def _missing_parts(address: str) -> list[str]:
 
 
 def _failing_parts(error: urllib.error.HTTPError) -> list[str]:
+    """Lists the parts of this machine that do not work. Another machine may be in trouble at any time."""
     try:
         parts = json.loads(error.read())["parts"]
     except (ValueError, KeyError, TypeError):
         return [f"main ({error.code})"]
-    return [name for name, part in parts.items() if not part["ok"]]
+    return [name for name, part in parts.items() if not part["ok"] and name != "machines"]
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ Tasks live in the apps.
 import logging
 import logging.config
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from threading import Thread
 from typing import Any
 
@@ -16,12 +17,14 @@ import redis
 from celery import Celery, signals
 from django.conf import settings
 
-from resources import sandbox
+from resources import machines, sandbox
 from retry import stores
 
 from . import release, schedule
 
 WORKER_SIGN_IN_SECONDS = 10
+
+_worker_counts = machines.WorkerCounts(partial(stores.fast_client, "state"))
 
 _workers_log = logging.getLogger("tarry.workers")
 
@@ -122,6 +125,11 @@ def list_unserved_queues(queues: Sequence[str]) -> list[str]:
             pipeline.get(_queue_key(queue))
         found = pipeline.execute()
     return [queue for queue, mark in zip(queues, found, strict=True) if mark is None]
+
+
+def count_lane_workers(lane: str) -> int:
+    """Returns the number of the lane's workers on all living machines; 0 if it is not known, as without `state`."""
+    return _worker_counts.count(lane, time.monotonic())
 
 
 def _queue_key(queue: str) -> str:

@@ -26,18 +26,19 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest, multiprocess
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from resources import machines
 from resources.fetch.frontier import queue
 from resources.traffic import counter
 from retry import claims, responses, servers, stores
 from retry.conf import conf, partition_root
 
-from . import celery, middleware
+from . import celery, figures, middleware
 
 EXAMINATION_SECONDS = 2.0
 PART_TIMEOUT_SECONDS = 1.0
@@ -56,11 +57,33 @@ class UnhealthyError(Exception):
 
 @responses.read_only
 def healthz(request: HttpRequest) -> JsonResponse:
-    """JSON by part: 200 if all work, else 503. Repairs nothing."""
+    """JSON by part: 200 if all work, else 503. Repairs nothing.
+
+    This machine and holders of METRICS_TOKEN are told the machines, too, and which of them answers.
+    """
     parts = _recent_health.parts()
     works = all(part["ok"] for part in parts.values())
     fields = {"Cache-Control": "no-store", **({} if works else {"Retry-After": str(math.ceil(FINDING_KEPT_SECONDS))})}
-    return JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503, headers=fields)
+    told = {"ok": works, "parts": parts, **(_describe_machines() if _may_see_figures(request) else {})}
+    return JsonResponse(told, status=200 if works else 503, headers=fields)
+
+
+def _describe_machines() -> dict[str, Any]:
+    """The name of this machine, and each machine with what is wrong with it; not while `state` is away."""
+    try:
+        found = machines.read_machines(stores.fast_client("state"))
+    except redis.RedisError:
+        return {"machine": settings.MACHINE}
+    troubles = list(machines.list_troubles(found))
+    listed = {
+        one.name: {
+            "condition": one.condition,
+            "heard_seconds_ago": round(one.heard_ago_seconds, 1),
+            "troubles": [text for name, text in troubles if name == one.name],
+        }
+        for one in found
+    }
+    return {"machine": settings.MACHINE, "machines": listed}
 
 
 @responses.read_only
@@ -181,6 +204,55 @@ def _check_fetcher() -> None:
         raise UnhealthyError("no fetcher seen lately: fetch does not run")
 
 
+def _check_machines() -> None:
+    """Requires that all machines are heard, and agree. Names are for the log: the answer is public."""
+    try:
+        found = machines.read_machines(stores.fast_client("state"))
+    except redis.RedisError:  # which is another part
+        return
+    if troubles := list(machines.list_troubles(found)):
+        _log.warning("machines in trouble", extra={"troubles": [f"{name}: {text}" for name, text in troubles]})
+        number = len({name for name, _ in troubles})
+        raise UnhealthyError(f"trouble with {number} of {len(found)} machines: the admin's page Machines names them")
+
+
+def _check_clocks() -> None:
+    """Compares this machine's clock with those of `state` and of the database, as far as these answer."""
+    skews = {"state": _measure_skew(_read_state_clock), "the database": _measure_skew(_read_database_clock)}
+    if wrong := [
+        f"{abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'} of that of {server}"
+        for server, skew in skews.items()
+        if abs(skew) > machines.MAX_SKEW_SECONDS
+    ]:
+        raise UnhealthyError(f"this clock is {' and '.join(wrong)}")
+
+
+def _measure_skew(read: Callable[[], float]) -> float:
+    """By how many seconds this clock is ahead, at least: the answer may have been on its way for all of the time."""
+    began = time.time()
+    try:
+        there = read()
+    except (redis.RedisError, DatabaseError):
+        return 0.0
+    return max(0.0, began - there) or min(0.0, time.time() - there)
+
+
+def _read_state_clock() -> float:
+    return machines.read_clock(stores.fast_client("state"))
+
+
+def _read_database_clock() -> float:
+    """The time of PostgreSQL. SQLite has this machine's."""
+    if connection.vendor != "postgresql":
+        return time.time()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
+            return float(cursor.fetchone()[0])
+    finally:
+        connection.close()
+
+
 def _check_waiting_instance() -> None:
     """Checks the waiting instance with a request without a ticket: a living one refuses with 400 at once."""
     if not settings.RETRY_INSTANCE:  # one development server does all
@@ -215,18 +287,20 @@ HEALTH_PARTS = {
     "sweeper": PartProbe(_check_sweeper),
     "fetch": PartProbe(_check_fetcher),
     "retry": PartProbe(_check_waiting_instance),
+    "clocks": PartProbe(_check_clocks),
+    "machines": PartProbe(_check_machines),
 }
 
 
 @responses.read_only
 def show_metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus' text format, for this machine and for holders of METRICS_TOKEN."""
-    if not (middleware.is_local_request(request) or _has_token(request)):
+    if not _may_see_figures(request):
         return _uncached("Metrics need a request from this machine, or METRICS_TOKEN.\n", status=403)
     if not settings.OBSERVE:
         return _uncached("Metrics are switched off (OBSERVE=0).\n", status=404)
-    figures = generate_latest(_metrics_registry()) + generate_latest(counter.requests_registry)
-    return _uncached(figures, content_type=CONTENT_TYPE_LATEST)
+    registries = (_metrics_registry(), counter.requests_registry, figures.site_registry(_recent_health.parts()))
+    return _uncached(b"".join(map(generate_latest, registries)), content_type=CONTENT_TYPE_LATEST)
 
 
 def _metrics_registry() -> CollectorRegistry:
@@ -266,6 +340,10 @@ def _is_alive(process: Path) -> bool:
         return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"  # a zombie waits for its parent only
     except OSError:
         return False
+
+
+def _may_see_figures(request: HttpRequest) -> bool:
+    return middleware.is_local_request(request) or _has_token(request)
 
 
 def _has_token(request: HttpRequest) -> bool:

@@ -41,6 +41,7 @@ class RuntimeDirectory:
         self.nginx_pid = self.nginx / "nginx.pid"
         self.draining = root / "draining"
         self.supervisor = root / "supervisord.conf"
+        self.machine = root / "machine.json"
 
     def socket(self, name: str) -> Path:
         return self.root / f"{name}.sock"

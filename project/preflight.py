@@ -14,6 +14,7 @@ import socket
 import stat
 import subprocess
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -24,6 +25,7 @@ from .paths import DataDirectory, RuntimeDirectory
 MAX_SOCKET_PATH_BYTES = 107
 MAX_SOCKET_NAME_BYTES = len("/supervisor.sock.1234567890")  # supervisord creates its socket under such a name
 QUIET_TIMEOUT_SECONDS = 5
+GIT_SECONDS = 5
 
 WANTED_BACKLOG = 16384
 MAX_KEPT_OPEN = 1000
@@ -186,6 +188,19 @@ def make_secret_key(path: Path) -> None:
     if not path.exists():
         path.touch(mode=0o600)
         path.write_text(secrets.token_urlsafe(50) + "\n")
+
+
+def read_version(checkout: Path) -> str:
+    """Reads the version of this code: the project's, and the commit where git knows it, as `0.1.0 91fae384`."""
+    version = str(tomllib.loads((checkout / "pyproject.toml").read_text())["project"]["version"])
+    if not (checkout / ".git").exists():
+        return version
+    try:
+        command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
+        found = subprocess.run(command, capture_output=True, check=True, text=True, timeout=GIT_SECONDS)
+    except (OSError, subprocess.SubprocessError):  # no git, or the checkout is another user's
+        return version
+    return f"{version} {found.stdout.strip()}"
 
 
 def read_nameservers(path: Path) -> list[str]:

@@ -50,7 +50,7 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class SupervisedProcess:
-    """One supervised process. Lower priorities start first and stop last.
+    """One supervised process. Lower priorities start first and stop last. `workers` of it take from each of `queues`.
 
     Groups stop one after the other: the site's own processes before the front, the front before the stores.
     """
@@ -62,6 +62,8 @@ class SupervisedProcess:
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_wait_seconds: int = 10
     group: str = "site"
+    queues: tuple[str, ...] = ()
+    workers: int = 1
 
 
 def list_processes(plan: ProcessPlan) -> list[SupervisedProcess]:
@@ -131,7 +133,13 @@ def _worker(
     )
     # Celery finishes its tasks on TERM; a slower task is killed with its pool, and its work swept later.
     role = name.partition("-")[0]
-    return SupervisedProcess(name, role, command, priority=50, environment=WORKER_ENVIRONMENT)
+    return SupervisedProcess(
+        *(name, role, command),
+        priority=50,
+        environment=WORKER_ENVIRONMENT,
+        queues=tuple(queues.split(",")),
+        workers=concurrency,
+    )
 
 
 def _fetchers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:

@@ -3,15 +3,18 @@
 nginx and redis-server must be installed where they run: setup.sh does that.
 """
 
+import json
 import os
 import subprocess
 import sys
 
 from django.conf import settings
 
-from . import nginx_config, nginx_values, preflight, processes, release, supervisor
+from resources import machines
+
+from . import checks, nginx_config, nginx_values, preflight, processes, release, supervisor
 from .environment import remember_environment
-from .paths import DataDirectory, RuntimeDirectory
+from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .preflight import StartError
 from .processes import ProcessPlan
 
@@ -35,6 +38,7 @@ def prepare_run() -> list[str]:
         release.release_site(data, samples)
     else:
         release.await_release(data)
+    _write_machine(plan, _compare_settings())
     files = preflight.raise_file_limit()
     if "front" in plan.roles:
         nginx_config.write_configuration(nginx_values.front_config(data, runtime, files=files, samples=samples))
@@ -42,7 +46,7 @@ def prepare_run() -> list[str]:
     remember_environment(data.environment, os.environ, dir(settings))
     _announce(plan)
     draining = [str(runtime.draining), str(settings.DRAIN_SECONDS)]
-    given = [str(data.hot), *draining, *_traffic_arguments(), "-c", str(runtime.supervisor)]
+    given = [str(data.hot), *draining, str(runtime.machine), *_traffic_arguments(), "-c", str(runtime.supervisor)]
     return [sys.executable, "-m", "project.supervisor", *given]
 
 
@@ -66,6 +70,36 @@ def _require_quiet(plan: ProcessPlan) -> None:
     waiting = nginx_values.waiting_site()
     if waiting.listen:
         preflight.require_free_port(*waiting.address, setting="RETRY_LISTEN")
+
+
+def _compare_settings() -> machines.Digests:
+    """Returns digests of the settings that all machines share. Raises StartError if another machine has others."""
+    digests = checks.digest_settings()
+    found = checks.compare_machines(digests)
+    if errors := [f"{one.msg} {one.hint} ({one.id})" for one in found if one.is_serious()]:
+        raise StartError(" ".join(errors))
+    for one in found:
+        print(f"Warning: {one.msg} {one.hint} ({one.id})", file=sys.stderr)
+    return digests
+
+
+def _write_machine(plan: ProcessPlan, digests: machines.Digests) -> None:
+    """Writes what supervisord tells of this machine in `state`, and where that is."""
+    supervised = [
+        {"name": one.name, "role": one.role, "queues": one.queues, "workers": one.workers}
+        for one in processes.list_processes(plan)
+    ]
+    facts = {
+        "installation": settings.INSTALLATION,
+        "version": preflight.read_version(BASE_DIR),
+        "roles": plan.roles,
+        "processes": supervised,
+        "digests": digests,
+    }
+    given = {"machine": settings.MACHINE, "data": str(plan.data.root), "state": settings.REDIS_URL, "facts": facts}
+    plan.runtime.machine.unlink(missing_ok=True)
+    plan.runtime.machine.touch(mode=0o600)  # the address may have a password
+    plan.runtime.machine.write_text(json.dumps(given))
 
 
 def _write_supervisord_configuration(plan: ProcessPlan) -> None:

@@ -186,6 +186,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
 }
+RETRY_LANE_WORKERS = "project.celery.count_lane_workers"
 
 # Layers
 LAYER_MAX_BYTES = env.whole("LAYER_MAX_BYTES", 100_000_000)

@@ -1,15 +1,18 @@
-"""`python -m project.supervisor HOT DRAIN SECONDS [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord with additions.
+"""`python -m project.supervisor HOT DRAIN SECONDS MACHINE [LOG MAX_BYTES PID_FILE] -c FILE`: an extended supervisord.
 
 Told to end, it drains first: all goes on for so many seconds, and the file DRAIN has balancers send no more requests.
 A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is gone.
 A client that waits until a process has stopped costs no processor: supervisord by itself looks without a pause.
-It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does.
+It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does. It
+renews this machine's record in `state`, with what the file MACHINE tells of it.
 It imports nothing of Django, which would stay in memory for nothing.
 """
 
+import json
 import math
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -19,13 +22,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from supervisor import events, options, supervisord, xmlrpc
+from supervisor.states import ProcessStates
 
+from resources import machines
 from resources.traffic import log_files
 
 UNFINISHED_FILE_NAME = re.compile(r"[0-9a-f]{32}\.[0-9]{10}")
 """The name of the file of an answer until nginx has all of it."""
+
+STATE_TIMEOUT_SECONDS = 0.5
+"""supervisord waits so long for `state`, once in ten seconds."""
 
 LEFT_FACTOR = 2
 """A log of so many times the workers' limit was left alone by all workers: it is rotated here."""
@@ -77,19 +89,52 @@ class TrafficLog:
         return log_files.drop_oldest(self.path, log_files.MAX_KEPT_LOGS * self.max_bytes, {})
 
 
+class MachineRecord:
+    """This machine's record in `state`. The file has its URL and the facts that do not change while it runs."""
+
+    def __init__(self, file: Path, drain_file: Path) -> None:
+        given = json.loads(file.read_text())
+        self._name, self._facts, self._data = given["machine"], given["facts"], given["data"]
+        self._drain_file = drain_file
+        self._began = time.monotonic()
+        timeouts = {"socket_timeout": STATE_TIMEOUT_SECONDS, "socket_connect_timeout": STATE_TIMEOUT_SECONDS}
+        self._state = redis.Redis.from_url(given["state"], retry=Retry(NoBackoff(), 0), **timeouts)
+
+    def renew(self, running: set[str], *, is_stopping: bool = False) -> float:
+        """Writes the record. Returns the skew of this clock in seconds. Raises RedisError, OSError."""
+        condition = machines.DRAINING if self._drain_file.exists() else machines.RUNNING
+        disk = shutil.disk_usage(self._data)
+        facts: dict[str, Any] = {
+            **self._facts,
+            "condition": machines.STOPPED if is_stopping else condition,
+            "up_seconds": round(time.monotonic() - self._began),
+            "disk_bytes": disk.total,
+            "disk_free_bytes": disk.free,
+            "processes": [{**one, "is_running": one["name"] in running} for one in self._facts["processes"]],
+        }
+        return machines.note_machine(self._state, self._name, facts)
+
+
 class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
     """supervisord that bounds the traffic log every 5 seconds, and cleans the hot cache every minute.
 
-    Results and failures are in supervisord's own log.
+    Every 10 seconds, and at its end, it renews the machine's record. Results and failures are in supervisord's own log.
     """
 
-    def __init__(self, hot: Path, log: TrafficLog | None, given: options.ServerOptions) -> None:
+    def __init__(
+        self, hot: Path, log: TrafficLog | None, record: MachineRecord | None, given: options.ServerOptions
+    ) -> None:
         super().__init__(given)
         self._hot = hot
         self._log = log
+        self._record = record
+        self._next_record, self._told = 0.0, ""
 
     def runforever(self) -> None:
         events.subscribe(events.Tick60Event, self.remove_unfinished)
+        if self._record is not None:
+            events.subscribe(events.Tick5Event, partial(self.renew_record, self._record))
+            events.subscribe(events.SupervisorStoppingEvent, partial(self.renew_record, self._record))
         if self._log is not None:
             events.subscribe(events.Tick5Event, partial(self.keep_bounded, self._log))
         super().runforever()
@@ -102,6 +147,30 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             return
         if removed:
             self.options.logger.info(f"unfinished files of killed nginx workers were removed: {removed}")
+
+    def renew_record(self, record: MachineRecord, event: events.Event) -> None:
+        """Renews the record, unless it is recent. What hinders it, or a skew, is told once."""
+        now = time.monotonic()
+        if now < self._next_record and not isinstance(event, events.SupervisorStoppingEvent):
+            return
+        self._next_record = now + machines.HEARD_EVERY_SECONDS - 1
+        try:
+            skew = record.renew(self._running(), is_stopping=bool(self.stopping))
+        except (redis.RedisError, OSError) as error:
+            self._tell("not heard", f"the machine's record cannot be renewed: {error}")
+            return
+        is_skewed = abs(skew) > machines.MAX_SKEW_SECONDS
+        self._tell("skewed" if is_skewed else "", f"this machine: {machines.describe_skew(skew)} of that of state")
+
+    def _running(self) -> set[str]:
+        processes = [process for group in self.process_groups.values() for process in group.processes.items()]
+        return {name for name, process in processes if process.get_state() == ProcessStates.RUNNING}
+
+    def _tell(self, subject: str, text: str) -> None:
+        """Warns of a subject when it is another one than before. Says nothing of none."""
+        if subject and subject != self._told:
+            self.options.logger.warn(text)
+        self._told = subject
 
     def keep_bounded(self, log: TrafficLog, _: events.Tick5Event) -> None:
         try:
@@ -135,9 +204,10 @@ def _open_files() -> Iterator[str]:
 
 def main(*arguments: str) -> None:
     own = arguments.index("-c")
-    (hot, drain_file, drain_seconds, *traffic), given = arguments[:own], list(arguments[own:])
+    (hot, drain_file, drain_seconds, machine, *traffic), given = arguments[:own], list(arguments[own:])
+    record = MachineRecord(Path(machine), Path(drain_file))
     log = TrafficLog(Path(traffic[0]), int(traffic[1]), Path(traffic[2])) if traffic else None
-    supervisord.Supervisor = partial(TarrySupervisor, Path(hot), log)
+    supervisord.Supervisor = partial(TarrySupervisor, Path(hot), log, record)
     options.SignalReceiver = partial(EndingReceiver, Path(drain_file), float(drain_seconds))
     xmlrpc.DeferredXMLRPCResponse = PacedReply
     supervisord.main(given)

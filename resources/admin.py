@@ -1,14 +1,17 @@
-"""The admin of layers, with the requests and costs on a layer's page, and of API tokens.
+"""The admin of layers, with the requests and costs on a layer's page, of API tokens, and of machines.
 
 Imports the other admins of the app, which register themselves.
 """
 
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db import Error as DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -19,12 +22,16 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
+from redis.exceptions import RedisError
 
-from retry import errors
+from retry import errors, stores
 
+from . import machines
 from .fetch.admin import domains, forms  # noqa: F401  # they register themselves
 from .forms import LayerForm
+from .humanize import format_duration, format_size
 from .mirror.admin import batches, hosts_rules, mirrored_files, resources  # noqa: F401  # as above
+from .models import Machine
 from .prewarm import admin as prewarm_admin  # noqa: F401  # as above
 from .prewarm import tile_pieces
 from .prewarm.pieces import advise_zooms
@@ -253,3 +260,84 @@ def _layer_links(layer: Layer) -> SafeString:
         (reverse("tilejson", args=[layer.slug]), "TileJSON"),
     )
     return format_html_join(" · ", '<a href="{}">{}</a>', links)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRow:
+    """A machine as the page shows it: in words."""
+
+    name: str
+    is_own: bool
+    troubles: tuple[str, ...]
+    heard: str
+    roles: str
+    processes: str
+    queues: str
+    disk: str
+    clock: str
+    version: str
+
+    @classmethod
+    def describe(cls, one: machines.HeardMachine, troubles: Sequence[str]) -> "MachineRow":
+        ago = format_duration(one.heard_ago_seconds)
+        counts = one.count_by_role().items()
+        share = one.disk_free_bytes / one.disk_bytes if one.disk_bytes else 0.0
+        up = f", {format_duration(one.up_seconds)}" if one.is_alive else ""
+        return cls(
+            name=one.name,
+            is_own=one.name == settings.MACHINE,
+            troubles=tuple(troubles),
+            heard=f"{ago} ago" + ("" if one.condition == machines.RUNNING else f", {one.condition}"),
+            roles=", ".join(one.roles),
+            processes=", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in counts),
+            queues=", ".join(one.queues) or "none",
+            disk=f"{format_size(one.disk_free_bytes)} ({share:.0%})",
+            clock=f"{one.skew_seconds:+.1f} s",
+            version=f"{one.version}{up}",
+        )
+
+
+def _list_troubles(one: machines.HeardMachine, found: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from (text for name, text in found if name == one.name)
+    stopped = [process.name for process in one.processes if one.is_alive and not process.is_running]
+    if stopped and one.condition == machines.RUNNING:
+        yield f"not running: {', '.join(stopped)}"
+
+
+@admin.register(Machine)
+class MachineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+    """The page of all machines. Nothing can be changed there."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Machine | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Machine | None = None) -> bool:
+        return False
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Machines",
+            "overdue_seconds": machines.OVERDUE_SECONDS,
+            **_describe_machines(),
+        }
+        return TemplateResponse(request, "admin/resources/machine/change_list.html", context)
+
+
+def _describe_machines() -> dict[str, Any]:
+    try:
+        found = machines.read_machines(stores.fast_client("state"))
+    except RedisError:
+        return {"word": "unknown", "summary": "Redis does not answer."}
+    troubles = list(machines.list_troubles(found))
+    rows = [MachineRow.describe(one, list(_list_troubles(one, troubles))) for one in found]
+    wrong = [row.name for row in rows if row.troubles]
+    heard = sum(one.is_alive for one in found)
+    summary = f"{heard} of {len(found)} heard." + (f" Trouble: {', '.join(wrong)}." if wrong else "")
+    return {"word": "trouble" if wrong else "well", "summary": summary, "rows": rows}

@@ -1,13 +1,14 @@
 """The settings that the protocol reads, with defaults for projects that set none of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 from zlib import crc32
 
 from django.conf import settings
 from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
 
 
 class LaneBounds(TypedDict):
@@ -66,6 +67,7 @@ class Conf:
     POPULARITY_KEYS: int = 100_000
     TRUSTED_PROXIES: tuple[str, ...] = ()
     RETRY_LANES: Mapping[str, LaneBounds] = field(default_factory=_default_lanes)
+    RETRY_LANE_WORKERS: str = ""
     RETRY_TICKET_SECONDS: float = 600
     RETRY_LEASE_SECONDS: float = 15
     RETRY_MAX_PREPARE_SECONDS: float = 120
@@ -81,11 +83,21 @@ class Conf:
         """The most works that wait in the lane in one partition, and the workers that these have."""
         bounds = self.RETRY_LANES[lane]
         parts = 1 if bounds.get("first_partition") else self.STATE_PARTITIONS
-        return -(-bounds["limit"] // parts), bounds["workers"] / parts
+        return -(-bounds["limit"] // parts), self.lane_workers(lane) / parts
+
+    def lane_workers(self, lane: str) -> int:
+        """The number of the lane's workers: by the function that RETRY_LANE_WORKERS names, where it knows."""
+        known = _load_function(self.RETRY_LANE_WORKERS)(lane) if self.RETRY_LANE_WORKERS else 0
+        return known or self.RETRY_LANES[lane]["workers"]
 
     def again_seconds(self, expected_seconds: float) -> float:
         """Seconds until a client should come again: at most DEFAULT_RETRY_TIMEOUT, so that its work is not skipped."""
         return max(1.0, min(expected_seconds, self.DEFAULT_RETRY_TIMEOUT))
+
+
+@cache
+def _load_function(path: str) -> Callable[[str], int]:
+    return cast(Callable[[str], int], import_string(path))
 
 
 @cache

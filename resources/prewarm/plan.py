@@ -208,7 +208,7 @@ def _describe_pieces(plan: PrewarmPlan, rule: PrewarmRule) -> Iterator[str]:
         new = {piece.work.key: piece for piece in batch if piece.work.key not in seen}
         seen.update(new)
         _count_pieces(list(new.values()), rule, counts, kinds, tiles)
-    seconds = _total_seconds(kinds) / conf().RETRY_LANES["paint.warm"]["workers"]
+    seconds = _total_seconds(kinds) / conf().lane_workers("paint.warm")
     size = _total_bytes(plan, tiles)
     more = next(pieces, None) is not None
     yield (

@@ -24,7 +24,9 @@ from project.paths import BASE_DIR
 from resources.mirror.file_headers import delivery_headers
 from retry import html_pages, line
 from retry.tickets import Ticket
+from tests.conftest import RedisServers
 from tests.support import feed_rows
+from tests.support.machines import note, process
 
 BAD = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
 NAVIGATION = {"Accept": "text/html,*/*", "Sec-Fetch-Mode": "navigate"}
@@ -197,7 +199,9 @@ def test_a_form_without_its_token() -> None:
     assert complaints(answer) == []
 
 
-@pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model._meta.label)
+@pytest.mark.parametrize(
+    "model", [model for model in admin.site._registry if model._meta.managed], ids=lambda model: model._meta.label
+)
 def test_pages_of_the_admin_show_hostile_words_as_words(admin_client: Client, model: type[models.Model]) -> None:
     row(model)
     shown = {address: admin_client.get(address) for address in pages_of(model)}
@@ -205,6 +209,15 @@ def test_pages_of_the_admin_show_hostile_words_as_words(admin_client: Client, mo
     assert {answer.status_code for answer in shown.values()} <= {200, 403}
     assert len(pages) >= 2
     assert {address: found for address, answer in pages.items() if (found := complaints(answer))} == {}
+
+
+def test_the_page_of_machines_shows_hostile_words_as_words(admin_client: Client, redis_servers: RedisServers) -> None:
+    facts: dict[str, Any] = {"condition": BAD, "version": BAD, "roles": [BAD], "digests": {BAD: ["1"]}}
+    note(redis_servers.state.client, BAD, process(BAD, BAD, BAD), **facts)
+    note(redis_servers.state.client, "b", process(BAD, BAD, BAD, is_running=False), digests={BAD: ["2"]})
+    answer = admin_client.get("/admin/resources/machine/")
+    assert complaints(answer) == []
+    assert answer.content.count(escape(BAD).encode()) > 5
 
 
 @pytest.mark.parametrize(

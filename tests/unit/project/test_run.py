@@ -143,6 +143,7 @@ def test_no_samples_are_offered_where_the_site_itself_listens_nor_without_a_demo
     assert (run.offer_samples(), os.environ["SAMPLES"]) == ("", "")
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_samples_may_be_asked_for_only_where_the_front_serves_them(
     commands: Mock, data: Path, settings: Settings, is_taken: bool

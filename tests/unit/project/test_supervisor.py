@@ -15,7 +15,7 @@ from project.supervisor import TarrySupervisor, TrafficLog
 
 
 def keeper() -> tuple[TarrySupervisor, Mock]:
-    return TarrySupervisor(Path("hot"), None, options := Mock()), options.logger.warn
+    return TarrySupervisor(Path("hot"), None, None, options := Mock()), options.logger.warn
 
 
 def test_what_is_lost_is_told_in_its_own_log() -> None:
@@ -31,7 +31,7 @@ def test_what_is_lost_is_told_in_its_own_log() -> None:
 def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "callbacks", [])
     monkeypatch.setattr(supervisord.Supervisor, "runforever", Mock())
-    TarrySupervisor(tmp_path, None, options := Mock()).runforever()
+    TarrySupervisor(tmp_path, None, None, options := Mock()).runforever()
     file = tmp_path / f"{'0' * 32}.0000000001"
     file.touch()
     events.notify(events.Tick60Event(0, None))

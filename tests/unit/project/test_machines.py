@@ -1,0 +1,349 @@
+"""A machine among others: settings compared at its start, its record, workers of lanes, health, figures, the page."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import redis
+from django.core.management import call_command
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
+from supervisor import events
+from supervisor.states import ProcessStates
+
+from project import celery, checks, figures, health, run
+from project.paths import DataDirectory, RuntimeDirectory
+from project.preflight import StartError
+from project.processes import ProcessPlan, list_processes
+from project.supervisor import MachineRecord, TarrySupervisor
+from resources import machines
+from retry import claims
+from retry.conf import conf
+from tests.conftest import RedisServers
+from tests.support.admin_pages import log_in_to_look, text_of
+from tests.support.machines import note, note_skewed, process
+from tests.support.stack import eventually
+
+PAINTER = process("paint-now", "paint", "paint.now", "paint.pages", workers=3)
+
+
+@pytest.fixture
+def state(redis_servers: RedisServers) -> redis.Redis:
+    return redis_servers.state.client
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_recent_health", health.RecentHealth())
+    counts = machines.WorkerCounts(lambda: redis.Redis.from_url(conf().REDIS_URL))
+    monkeypatch.setattr(celery, "_worker_counts", counts)
+
+
+@pytest.mark.django_db
+def test_a_start_beside_a_machine_with_another_setting_names_both_and_no_value(
+    state: redis.Redis, settings: Settings
+) -> None:
+    note(state, "other", digests=checks.digest_settings())
+    run._compare_settings()
+    settings.SECRET_KEY, settings.PUBLIC_URL = "quite another", "https://elsewhere.example"
+    with pytest.raises(StartError) as refused:
+        run._compare_settings()
+    text = str(refused.value)
+    assert "SECRET_KEY is not the same here and on the machine other." in text
+    assert "PUBLIC_URL is not the same here and on the machine other." in text
+    assert text.count("(project.E006)") == 2
+    assert not {"quite another", "elsewhere"} & set(text.replace("/", " ").replace(".", " ").split())
+
+
+@pytest.mark.django_db
+def test_a_number_that_differs_is_a_warning_as_it_may_be_changed_on_one_machine_after_the_other(
+    state: redis.Redis, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note(state, "other", digests=checks.digest_settings())
+    settings.RETRY_LEASE_SECONDS = 99
+    run._compare_settings()
+    assert "Warning: RETRY_LEASE_SECONDS is not the same here and on the machine other." in capsys.readouterr().err
+
+
+@pytest.mark.django_db
+def test_two_databases_are_told_apart_and_one_by_two_names_is_not(settings: Settings) -> None:
+    one = checks.digest_settings()["DATABASE_URL"]
+    assert checks.digest_settings()["DATABASE_URL"] == one
+    first = MigrationRecorder.Migration.objects.earliest("applied")
+    MigrationRecorder.Migration.objects.filter(pk=first.pk).update(applied="2020-01-01T00:00:00Z")
+    assert checks.digest_settings()["DATABASE_URL"] != one
+
+
+def test_a_name_that_another_installation_has_is_refused_until_that_falls_silent(
+    state: redis.Redis, settings: Settings
+) -> None:
+    settings.MACHINE, settings.INSTALLATION = "a", "mine"
+    for installation, ago_seconds, ids in (("theirs", 0, ["project.E007"]), ("theirs", 40, []), ("mine", 0, [])):
+        note(state, "a", installation=installation, ago_seconds=ago_seconds)
+        assert [one.id for one in checks.compare_machines({})] == ids
+
+
+@pytest.mark.django_db
+def test_nothing_is_compared_without_state_and_no_secret_is_in_the_record(
+    redis_servers: RedisServers, settings: Settings, tmp_path: Path
+) -> None:
+    settings.SECRET_KEY, settings.REDIS_URL = "the-secret-key", "redis://:the-password@127.0.0.1:1/0"
+    digests = run._compare_settings()
+    plan = ProcessPlan(*("python", "redis-server", "nginx"), DataDirectory(tmp_path), RuntimeDirectory(tmp_path))
+    run._write_machine(plan, digests)
+    assert plan.runtime.machine.stat().st_mode & 0o077 == 0
+    given = json.loads(plan.runtime.machine.read_text())
+    assert "the-secret-key" not in json.dumps(given)
+    assert "the-password" not in json.dumps(given["facts"])
+    assert {one["name"] for one in given["facts"]["processes"]} == {one.name for one in list_processes(plan)}
+    assert given["facts"]["version"].startswith("0.1.0")
+    redis_servers.state.stop()
+    assert run._compare_settings() == digests
+
+
+@pytest.fixture
+def record(redis_servers: RedisServers, tmp_path: Path) -> MachineRecord:
+    file = tmp_path / "machine.json"
+    facts = {"roles": ["paint"], "processes": [{**PAINTER, "is_running": False}]}
+    state = f"unix://{redis_servers.state.socket}"
+    file.write_text(json.dumps({"machine": "a", "data": str(tmp_path), "state": state, "facts": facts}))
+    return MachineRecord(file, tmp_path / "draining")
+
+
+def supervising(record: MachineRecord, running: bool = True) -> tuple[TarrySupervisor, Mock]:
+    """A supervisord with one process, and its log's warnings."""
+    one = TarrySupervisor(Path("hot"), None, record, options := Mock())
+    painter = Mock(**{"get_state.return_value": ProcessStates.RUNNING if running else ProcessStates.BACKOFF})
+    one.process_groups = {"site": Mock(processes={"paint-now": painter})}
+    return one, options.logger.warn
+
+
+def test_supervisord_tells_of_its_machine_and_of_its_end(
+    state: redis.Redis, record: MachineRecord, tmp_path: Path
+) -> None:
+    one, warn = supervising(record)
+    one.renew_record(record, events.Tick5Event(0, None))
+    [told] = machines.read_machines(state)
+    assert (told.name, told.condition, told.count_by_role()) == ("a", "running", {"paint": (1, 1)})
+    assert 0 < told.disk_free_bytes <= told.disk_bytes
+    (tmp_path / "draining").touch()
+    one.renew_record(record, events.Tick5Event(0, None))  # it is recent
+    assert machines.read_machines(state)[0].condition == "running"
+    one._next_record = 0
+    one.renew_record(record, events.Tick5Event(0, None))
+    assert machines.read_machines(state)[0].condition == "draining"
+    one.stopping = True
+    one.renew_record(record, events.SupervisorStoppingEvent())
+    assert machines.read_machines(state)[0].condition == "stopped"
+    warn.assert_not_called()
+
+
+def test_a_process_that_does_not_run_is_told_of(state: redis.Redis, record: MachineRecord) -> None:
+    one, _ = supervising(record, running=False)
+    one.renew_record(record, events.Tick5Event(0, None))
+    assert machines.read_machines(state)[0].count_by_role() == {"paint": (0, 1)}
+
+
+def test_supervisord_warns_once_of_an_outage_of_state_and_of_a_wrong_clock(
+    redis_servers: RedisServers, record: MachineRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, warn = supervising(record)
+    redis_servers.state.stop()
+    for _ in range(2):
+        one._next_record = 0
+        one.renew_record(record, events.Tick5Event(0, None))
+    redis_servers.state.start()
+    now = time.time()
+    monkeypatch.setattr("time.time", lambda: now + 30)
+    for _ in range(2):
+        one._next_record = 0
+        one.renew_record(record, events.Tick5Event(0, None))
+    outage, skew = (call.args[0] for call in warn.mock_calls)
+    assert "record cannot be renewed" in outage
+    assert "its clock is 30" in skew
+    assert "ahead" in skew
+
+
+def test_estimates_of_waiting_count_the_workers_of_all_machines_and_without_state_those_of_this_one(
+    redis_servers: RedisServers, state: redis.Redis
+) -> None:
+    own = conf().RETRY_LANES["paint.now"]["workers"]
+    for name in ("a", "b"):
+        note(state, name, PAINTER)
+    eventually(lambda: conf().lane_workers("paint.now") == 6, 10, "both are counted")
+    assert json.loads(claims.start_terms())["workers"]["paint.now"] == 6
+    assert conf().lane_workers("fetch.fast") == conf().RETRY_LANES["fetch.fast"]["workers"]
+    redis_servers.state.stop()
+    celery._worker_counts._next_at = 0
+    conf().lane_workers("paint.now")
+    eventually(lambda: conf().lane_workers("paint.now") == own, 10, "only this one is known")
+
+
+def trouble_of(client: Client, part: str) -> Any:
+    monitor = client.get("/healthz", REMOTE_ADDR="127.0.0.1").json()
+    return monitor["parts"][part].get("error", ""), monitor
+
+
+@pytest.mark.django_db(transaction=True)
+def test_health_tells_of_machines_and_the_public_not_their_names(
+    state: redis.Redis, client: Client, settings: Settings
+) -> None:
+    settings.MACHINE = "a"
+    note(state, "a")
+    note(state, "lost", ago_seconds=50)
+    error, told = trouble_of(client, "machines")
+    assert error == "trouble with 1 of 2 machines: the admin's page Machines names them"
+    assert (told["machine"], told["machines"]["a"]["troubles"]) == ("a", [])
+    assert told["machines"]["lost"]["troubles"] == ["not heard for 50 s"]
+    public = client.get("/healthz", REMOTE_ADDR="192.0.2.1")
+    assert public.status_code == 503
+    assert b"lost" not in public.content
+    assert "machine" not in public.json()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_readiness_does_not_depend_on_other_machines(state: redis.Redis, client: Client) -> None:
+    note(state, "lost", ago_seconds=50)
+    assert client.get("/healthz/ready").status_code == 200
+
+
+@pytest.mark.parametrize(("skew", "error"), [(1.5, ""), (30, "this clock is 30"), (-30, "this clock is 30")])
+@pytest.mark.django_db(transaction=True)
+def test_health_tells_of_a_clock_that_is_not_that_of_state(
+    state: redis.Redis, client: Client, monkeypatch: pytest.MonkeyPatch, skew: float, error: str
+) -> None:
+    monkeypatch.setattr(machines, "read_clock", lambda _: time.time() - skew)
+    found, _ = trouble_of(client, "clocks")
+    assert found.startswith(error) if error else not found
+    assert not error or ("ahead" if skew > 0 else "behind") in found
+
+
+@pytest.mark.parametrize("skew", [0.5, 20])
+@pytest.mark.django_db(transaction=True)
+def test_health_tells_of_a_clock_that_is_not_that_of_the_database(
+    state: redis.Redis, client: Client, monkeypatch: pytest.MonkeyPatch, skew: float
+) -> None:
+    monkeypatch.setattr(health, "_read_database_clock", lambda: time.time() - skew)
+    found, _ = trouble_of(client, "clocks")
+    assert ("ahead of that of the database" in found) is (skew > 2)
+
+
+def figures_of(client: Client) -> dict[str, dict[tuple[str, ...], float]]:
+    """The figures of `/metrics` by name and by their labels' values."""
+    text = client.get("/metrics", REMOTE_ADDR="127.0.0.1").content.decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for sample in samples:
+        found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_tell_of_machines_lanes_parts_and_of_the_memory_of_state(state: redis.Redis, client: Client) -> None:
+    note(state, "a", PAINTER, digests={"PUBLIC_URL": ["1"]}, up_seconds=60, version="0.1.0 x", roles=["paint"])
+    note_skewed(state, "b", -3, digests={"PUBLIC_URL": ["2"]})
+    note(state, "lost", ago_seconds=50)
+    state.zadd(claims.queued_key("paint.now"), {"one": 1, "two": 2})
+    eventually(lambda: conf().lane_workers("paint.now") == 3, 10, "the workers are counted")
+    found = figures_of(client)
+    assert found["tarry_machine_up"] == {("a",): 1, ("b",): 1, ("lost",): 0}
+    assert found["tarry_machine_overdue"] == {("a",): 0, ("b",): 0, ("lost",): 1}
+    assert 50 <= found["tarry_machine_heard_seconds"]["lost",] < 60
+    assert found["tarry_machine_clock_skew_seconds"]["b",] == -3
+    assert found["tarry_machine_processes"] == {("a", "paint", "running"): 1, ("a", "paint", "wanted"): 1}
+    assert (found["tarry_machine_disk_bytes"]["a",], found["tarry_machine_disk_free_bytes"]["a",]) == (100, 40)
+    assert found["tarry_machine_info"]["a", "paint", "0.1.0 x"] == 1
+    assert abs(found["tarry_machine_start_time_seconds"]["a",] - time.time() + 60) < 10
+    assert set(found["tarry_machine_setting_differs"]) == {("a", "b", "PUBLIC_URL"), ("b", "a", "PUBLIC_URL")}
+    assert (found["tarry_lane_waiting"]["paint.now",], found["tarry_lane_workers"]["paint.now",]) == (2, 3)
+    assert found["tarry_lane_limit"]["paint.now",] == conf().RETRY_LANES["paint.now"]["limit"]
+    assert found["tarry_part_up"]["state",] == 1
+    assert found["tarry_part_up"]["machines",] == 0
+    assert 0 < found["tarry_state_memory_bytes"]["",] < found["tarry_state_memory_max_bytes"]["",]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_expected_wait_of_a_lane_follows_its_work_and_all_workers(state: redis.Redis, client: Client) -> None:
+    note(state, "a", PAINTER)
+    eventually(lambda: conf().lane_workers("paint.now") == 3, 10, "the workers are counted")
+    state.zadd(claims.queued_key("paint.now"), {str(number): number for number in range(6)})
+    state.set(f"{claims._DURATION_PREFIX}paint.now", 500)
+    assert figures_of(client)["tarry_lane_wait_seconds"] == {("paint.now",): pytest.approx(1)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_without_state_tell_of_the_parts(redis_servers: RedisServers, client: Client) -> None:
+    redis_servers.state.stop()
+    found = figures_of(client)
+    assert found["tarry_part_up"]["state",] == 0
+    assert "tarry_machine_up" not in found
+
+
+def test_a_cluster_has_a_figure_for_each_of_its_nodes() -> None:
+    info = {"used_memory": 5, "maxmemory": 10}
+    node = Mock(**{"info.return_value": {"one:1": info, "two:1": {**info, "used_memory": 7}}})
+    used, most = figures._measure_memory(node)
+    assert {sample.labels["node"]: sample.value for sample in used.samples} == {"one:1": 5, "two:1": 7}
+    assert {sample.value for sample in most.samples} == {10}
+
+
+PAGE = "/admin/resources/machine/"
+
+
+@pytest.mark.django_db
+def test_the_page_shows_all_machines_and_what_is_wrong_with_them(
+    state: redis.Redis, admin_client: Client, settings: Settings
+) -> None:
+    settings.MACHINE = "berlin"
+    note(state, "berlin", PAINTER, roles=["front", "main"], version="0.1.0 abc", up_seconds=7200)
+    note(state, "hamburg", {**PAINTER, "is_running": False}, process("work", "work", "work"))
+    note(state, "lost", ago_seconds=60)
+    note(state, "stopped", PAINTER, ago_seconds=90, condition="stopped")
+    note_skewed(state, "wrong", 12.5)
+    text = text_of(admin_client.get(PAGE))
+    for shown in (
+        *("front, main", "paint 1 of 1", "paint.now, paint.pages", "40 bytes (40%)", "0.1.0 abc, 2 h", "answers you"),
+        *(
+            "not running: paint-now",
+            "paint 0 of 1, work 1 of 1",
+            "not heard for 6",
+            "+12.5 s",
+            "s ago, stopped",
+        ),
+        *("its clock is 12.5 s ahead", "3 of 5 heard. Trouble: hamburg, lost, wrong."),
+    ):
+        assert shown in text
+    assert text.count('<tr class="is-refused">') == 3
+
+
+@pytest.mark.django_db
+def test_the_page_is_for_staff_who_may_view_machines_and_says_when_redis_is_away(
+    redis_servers: RedisServers, client: Client, admin_client: Client
+) -> None:
+    assert client.get(PAGE).status_code == 302
+    log_in_to_look(client, "layer")
+    assert client.get(PAGE).status_code == 403
+    client.logout()
+    redis_servers.state.stop()
+    assert "Redis does not answer." in text_of(admin_client.get(PAGE))
+
+
+@pytest.mark.django_db
+def test_a_user_who_may_only_view_machines_sees_the_page_and_changes_nothing(
+    state: redis.Redis, client: Client
+) -> None:
+    log_in_to_look(client, "machine")
+    assert "0 of 0 heard." in text_of(client.get(PAGE))
+    assert PAGE in text_of(client.get("/admin/"))
+    assert client.get(f"{PAGE}add/").status_code == 403
+
+
+@pytest.mark.django_db
+def test_machines_need_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("dumpdata", "resources.machine")
+    assert capsys.readouterr().out.strip() == "[]"
