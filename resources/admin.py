@@ -17,11 +17,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
 from redis.exceptions import RedisError
 
 from retry import errors, stores
@@ -268,6 +269,7 @@ class MachineRow:
 
     name: str
     is_own: bool
+    is_heard: bool
     troubles: tuple[str, ...]
     heard: str
     roles: str
@@ -286,15 +288,20 @@ class MachineRow:
         return cls(
             name=one.name,
             is_own=one.name == settings.MACHINE,
+            is_heard=one.is_alive,
             troubles=tuple(troubles),
             heard=f"{ago} ago" + ("" if one.condition == machines.RUNNING else f", {one.condition}"),
             roles=", ".join(one.roles),
-            processes=", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in counts),
+            processes=", ".join(f"{role} {_format_count(*number)}" for role, number in counts),
             queues=", ".join(one.queues) or "none",
             disk=f"{format_size(one.disk_free_bytes)} ({share:.0%})",
-            clock=f"{one.skew_seconds:+.1f} s",
+            clock=f"{round(one.skew_seconds, 1) or 0.0:+.1f} s",
             version=f"{one.version}{up}",
         )
+
+
+def _format_count(running: int, wanted: int) -> str:
+    return str(running) if running == wanted else f"{running} of {wanted}"
 
 
 def _list_troubles(one: machines.HeardMachine, found: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -306,15 +313,28 @@ def _list_troubles(one: machines.HeardMachine, found: Sequence[tuple[str, str]])
 
 @admin.register(Machine)
 class MachineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
-    """The page of all machines. Nothing can be changed there."""
+    """The page of all machines. One that is not heard can be forgotten: it will not come back."""
+
+    def get_urls(self) -> list[URLPattern]:
+        forget = self.admin_site.admin_view(require_POST(self.forget_view))
+        return [path("forget/<path:name>/", forget, name="resources_machine_forget"), *super().get_urls()]
+
+    def forget_view(self, request: HttpRequest, name: str) -> HttpResponse:
+        if not self.has_delete_permission(request):
+            raise PermissionDenied
+        try:
+            is_forgotten = machines.forget_machine(stores.fast_client("state"), name)
+        except RedisError:
+            self.message_user(request, "Nothing was changed: Redis does not answer.", messages.ERROR)
+        else:
+            said = f"Forgotten: {name}." if is_forgotten else f"{name} is heard, or not known: nothing was changed."
+            self.message_user(request, said, messages.SUCCESS if is_forgotten else messages.WARNING)
+        return HttpResponseRedirect(reverse("admin:resources_machine_changelist"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Machine | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Machine | None = None) -> bool:
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -324,6 +344,7 @@ class MachineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's clas
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Machines",
+            "may_forget": self.has_delete_permission(request),
             "overdue_seconds": machines.OVERDUE_SECONDS,
             **_describe_machines(),
         }

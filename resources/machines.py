@@ -127,6 +127,12 @@ def read_machines(client: Redis) -> list[HeardMachine]:
     return sorted((one for one in machines if one.name not in old), key=lambda one: one.name)
 
 
+def forget_machine(client: Redis, name: str) -> bool:
+    """Forgets a machine that is not heard. Returns False for one that is, or is not known. Raises RedisError."""
+    silent = {one.name for one in read_machines(client) if not one.is_alive}
+    return name in silent and bool(client.hdel(KEY, name))
+
+
 def read_clock(client: Redis) -> float:
     """Returns the time of `state` in Unix seconds. Raises RedisError."""
     now, _ = cast("tuple[bytes, object]", client.eval(_READ_SCRIPT, 1, f"{KEY}:none"))

@@ -30,7 +30,7 @@ class Machine(models.Model):
 
     class Meta:
         managed = False
-        default_permissions = ("view",)
+        default_permissions = ("view", "delete")
 
     def __str__(self) -> str:
         return self.name

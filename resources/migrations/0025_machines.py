@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'managed': False,
-                'default_permissions': ('view',),
+                'default_permissions': ('view', 'delete'),
             },
         ),
     ]

@@ -1,7 +1,9 @@
 """Machines that share the stores of one site: by role, released once, one active beat, each under its own name."""
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from resources import machines
 from tests.flows.slow.slow_content import SlowContent
 from tests.support.databases import OwnDatabase
 from tests.support.documentation import commands
@@ -49,6 +52,7 @@ def another_machine(stack: Stack, directory: Path, block: str, **environment: st
         yield data
     finally:
         kill_family(running)
+        stack.state.hdel(machines.KEY, given["MACHINE"])  # it will not come back
 
 
 def stores_of(stack: Stack) -> Mapping[str, str]:
@@ -101,14 +105,59 @@ def test_another_beat_takes_over_from_a_machine_that_is_gone(stack: Stack, tmp_p
 
 def test_no_fetcher_runs_under_the_name_of_another_machine(stack: Stack, tmp_path: Path) -> None:
     eventually(lambda: stack.state.exists("machine:a"), SECONDS, "the first machine has its name")
+    stack.state.hdel(machines.KEY, "a")  # as if its supervisord had been away: its fetcher still has the name
     with another_machine(stack, tmp_path, documented_machine(stack), MACHINE="a") as data:
         log = data / "logs" / "fetch.log"
         eventually(lambda: log.exists() and "has the name a" in log.read_text(), SECONDS, "its fetcher says so")
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("MACHINE", "a", "Another machine is called a."),
+        ("SECRET_KEY", "another", "SECRET_KEY is not the same here and on the machine a."),
+        ("PUBLIC_URL", "https://b.example", "PUBLIC_URL is not the same here and on the machine a."),
+    ],
+)
+def test_a_machine_that_contradicts_another_does_not_start(
+    stack: Stack, tmp_path: Path, setting: str, value: str, reason: str
+) -> None:
+    eventually(lambda: stack.state.hexists(machines.KEY, "a"), SECONDS, "the first machine is heard")
+    (tmp_path / "b").mkdir()
+    given = {**stack.environment, **stores_of(stack), "MACHINE": "b", "DATA_DIR": f"{tmp_path}/b/data"}
+    given |= {"RUNTIME_DIR": f"{stack.directory}/b", "RELEASE": "0", "ROLES": "work", setting: value}
+    command = [sys.executable, "-m", "project.run"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=2 * SECONDS, check=False
+    )
+    assert (done.returncode, reason in done.stderr) == (1, True), done.stderr
+    assert value == "a" or value not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, 503), (signal.SIGTERM, 200)])
+def test_a_machine_that_is_switched_off_is_told_of_and_one_that_is_stopped_is_not(
+    stack: Stack, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    def is_alive() -> bool:
+        return any(one.name == "b" and one.is_alive and one.running for one in machines.read_machines(stack.state))
+
+    painters = stack.metric("tarry_lane_workers", lane="paint.now")
+    block = "env ROLES=paint RELEASE=0 PAINT_WORKERS=3 .venv/bin/python -m project.run"
+    with another_machine(stack, tmp_path, block) as data:
+        eventually(is_alive, SECONDS, "it is heard")
+        all_workers = painters + 3
+        eventually(lambda: stack.metric("tarry_lane_workers", lane="paint.now") == all_workers, SECONDS, "all count")
+        os.kill(int((data / "run.lock").read_text()), number)
+        eventually(lambda: not is_alive(), 2 * SECONDS, "it is missed")
+        eventually(lambda: stack.health()[0] == status, SECONDS, "health tells of it, or not")
+        assert stack.metric("tarry_machine_overdue", machine="b") == (status == 503)
+        assert requests.get(f"{stack.base_url}/healthz/ready", timeout=SECONDS).status_code == 200
+
+
 def test_releases_at_once_are_one_after_the_other_and_others_wait_for_them(stack: Stack, tmp_path: Path) -> None:
     database = OwnDatabase(DATABASE_URL)
     given = {**stack.environment, **stores_of(stack), "DATABASE_URL": database.url}
+    given["REDIS_URL"] += "?db=1"  # another site's
     try:
         with started(tmp_path, "waiting", "env RELEASE=0 ROLES=work .venv/bin/python -m project.run", given) as waiting:
             with ExitStack() as entered:

@@ -25,7 +25,7 @@ from resources import machines
 from retry import claims
 from retry.conf import conf
 from tests.conftest import RedisServers
-from tests.support.admin_pages import log_in_to_look, text_of
+from tests.support.admin_pages import log_in_to_look, said, text_of
 from tests.support.machines import note, note_skewed, process
 from tests.support.stack import eventually
 
@@ -307,10 +307,10 @@ def test_the_page_shows_all_machines_and_what_is_wrong_with_them(
     note_skewed(state, "wrong", 12.5)
     text = text_of(admin_client.get(PAGE))
     for shown in (
-        *("front, main", "paint 1 of 1", "paint.now, paint.pages", "40 bytes (40%)", "0.1.0 abc, 2 h", "answers you"),
+        *("front, main", ">paint 1<", "paint.now, paint.pages", "40 bytes (40%)", "0.1.0 abc, 2 h", "answers you"),
         *(
             "not running: paint-now",
-            "paint 0 of 1, work 1 of 1",
+            "paint 0 of 1, work 1<",
             "not heard for 6",
             "+12.5 s",
             "s ago, stopped",
@@ -341,6 +341,28 @@ def test_a_user_who_may_only_view_machines_sees_the_page_and_changes_nothing(
     assert "0 of 0 heard." in text_of(client.get(PAGE))
     assert PAGE in text_of(client.get("/admin/"))
     assert client.get(f"{PAGE}add/").status_code == 403
+
+
+@pytest.mark.django_db
+def test_a_machine_that_is_gone_for_good_is_forgotten_by_hand_and_no_other(
+    redis_servers: RedisServers, state: redis.Redis, client: Client, admin_client: Client
+) -> None:
+    note(state, "here/1")
+    note(state, "gone/1", ago_seconds=60)
+    forget = f"{PAGE}forget/gone/1/"
+    assert f'action="{forget}"' in text_of(admin_client.get(PAGE))
+    assert "forget/here" not in text_of(admin_client.get(PAGE))
+    assert admin_client.get(forget).status_code == 405
+    log_in_to_look(client, "machine")
+    assert client.post(forget).status_code == 403
+    assert "Forget<" not in text_of(client.get(PAGE))
+    assert said(admin_client.post(f"{PAGE}forget/here/1/", follow=True)) == [
+        "here/1 is heard, or not known: nothing was changed."
+    ]
+    assert said(admin_client.post(forget, follow=True)) == ["Forgotten: gone/1."]
+    assert state.hkeys(machines.KEY) == [b"here/1"]
+    redis_servers.state.stop()
+    assert said(admin_client.post(forget, follow=True)) == ["Nothing was changed: Redis does not answer."]
 
 
 @pytest.mark.django_db
