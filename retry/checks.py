@@ -10,6 +10,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error
 from django.http.request import validate_host
 from django.urls import Resolver404, get_resolver
+from django.utils.module_loading import import_string
 
 from . import lanes, servers
 from .conf import LaneBounds, conf
@@ -173,12 +174,21 @@ def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMe
         yield Error(f"Lanes must name a faster lane, one before them, as `up`: {', '.join(bad)}.", id="retry.E021")
     if bad := [name for name, lane in known.items() if not _can_be_loaded(lane)]:
         yield Error(f"The publisher or line of these lanes cannot be imported: {', '.join(bad)}.", id="retry.E024")
+    if not _can_be_called(conf().RETRY_LANE_WORKERS):
+        yield Error("RETRY_LANE_WORKERS must be the dotted path of a function, or empty.", id="retry.E026")
     if skip and (skip < least or skip <= conf().DEFAULT_RETRY_TIMEOUT):
         message = f"RETRY_SKIP_SECONDS is {skip}; it must be 0, or at least {least} and above DEFAULT_RETRY_TIMEOUT."
         hint = "Clients that were told to come again in that time would find their work skipped."
         yield Error(message, hint=hint, id="retry.E022")
     if conf().RETRY_AGE_SECONDS < 0 or conf().RETRY_SKIP_BACKLOG_SECONDS < 0:
         yield Error("RETRY_AGE_SECONDS and RETRY_SKIP_BACKLOG_SECONDS must not be negative.", id="retry.E023")
+
+
+def _can_be_called(path: str) -> bool:
+    try:
+        return not path or callable(import_string(path))
+    except ImportError:
+        return False
 
 
 def _can_be_loaded(lane: LaneBounds) -> bool:

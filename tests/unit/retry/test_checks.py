@@ -73,6 +73,7 @@ def test_the_sites_own_settings_pass_also_without_skipping_and_ageing(settings: 
             ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, hook: "retry.nowhere.publish"}}}, "retry.E024")
             for hook in ("publisher", "line")
         ),
+        *(({"RETRY_LANE_WORKERS": path}, "retry.E026") for path in ("retry.nowhere.count", "retry.conf.Any", "count")),
         *(({"POPULARITY_HALF_LIFE_SECONDS": seconds}, "retry.E030") for seconds in (0, float("nan"))),
         *(({name: 0}, "retry.E031") for name in ("POPULARITY_KEYS", "POPULAR_REQUESTS")),
         ({"RETRY_MAX_WAITS": 3}, "retry.W001"),
