@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from resources import machines
 from resources.machines import HeardMachine
-from retry import claims, stores
+from retry import claims, servers, stores
 from retry.conf import conf
 from retry.errors import StoreUnavailable
 
@@ -58,10 +58,10 @@ def _list_parts(parts: Parts) -> Iterator[Row]:
     return (([name], float(part["ok"])) for name, part in parts.items())
 
 
-def _measure_lanes(client: Redis) -> Iterator[Metric]:
+def _measure_lanes(_: Redis) -> Iterator[Metric]:
     """Yields the waiting work of each lane, its limit, workers, and the expected wait of work that comes now."""
     lanes = conf().RETRY_LANES
-    waiting = _count_queued(client, list(lanes))
+    waiting = claims.count_queued(list(lanes))
     seconds = claims.load_durations(lanes)
     workers = {lane: conf().lane_workers(lane) for lane in lanes}
     waits = {lane: waiting[lane] * seconds[lane] / workers[lane] for lane in lanes if lane in seconds}
@@ -72,20 +72,15 @@ def _measure_lanes(client: Redis) -> Iterator[Metric]:
     yield _gauge("lane_wait_seconds", "The expected wait of work that comes now", ["lane"], _by_name(waits))
 
 
-def _count_queued(client: Redis, lanes: Sequence[str]) -> dict[str, int]:
-    with client.pipeline(transaction=False) as pipeline:
-        for lane in lanes:
-            pipeline.zcard(claims.queued_key(lane))
-        return dict(zip(lanes, pipeline.execute(), strict=True))
-
-
 def _by_name(figures: Mapping[str, float]) -> Iterator[Row]:
     return (([name], number) for name, number in figures.items())
 
 
 def _measure_memory(client: Redis) -> Iterator[Metric]:
-    found: Any = client.info("memory")
-    nodes = {"": found} if "used_memory" in found else found  # a Cluster answers for each of its nodes
+    if servers.is_cluster(conf().REDIS_URL):
+        nodes: dict[str, Any] = client.info("memory", target_nodes="primaries")
+    else:
+        nodes = {"": client.info("memory")}
     used = [([str(node)], float(info["used_memory"])) for node, info in nodes.items()]
     most = [([str(node)], float(info["maxmemory"] or settings.STATE_MAX_BYTES)) for node, info in nodes.items()]
     yield _gauge("state_memory_bytes", "Memory that state uses", ["node"], used)

@@ -30,6 +30,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest, multiprocess
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from resources import machines
@@ -72,7 +73,7 @@ def _describe_machines() -> dict[str, Any]:
     """The name of this machine, and each machine with what is wrong with it; not while `state` is away."""
     try:
         found = machines.read_machines(stores.fast_client("state"))
-    except redis.RedisError:
+    except RedisError:
         return {"machine": settings.MACHINE}
     troubles = list(machines.list_troubles(found))
     listed = {
@@ -208,7 +209,7 @@ def _check_machines() -> None:
     """Requires that all machines are heard, and agree. Names are for the log: the answer is public."""
     try:
         found = machines.read_machines(stores.fast_client("state"))
-    except redis.RedisError:  # which is another part
+    except RedisError:  # which is another part
         return
     if troubles := list(machines.list_troubles(found)):
         _log.warning("machines in trouble", extra={"troubles": [f"{name}: {text}" for name, text in troubles]})
@@ -232,7 +233,7 @@ def _measure_skew(read: Callable[[], float]) -> float:
     began = time.time()
     try:
         there = read()
-    except (redis.RedisError, DatabaseError):
+    except (RedisError, DatabaseError):
         return 0.0
     return max(0.0, began - there) or min(0.0, time.time() - there)
 

@@ -32,6 +32,7 @@ from supervisor.states import ProcessStates
 
 from resources import machines
 from resources.traffic import log_files
+from retry import servers
 
 UNFINISHED_FILE_NAME = re.compile(r"[0-9a-f]{32}\.[0-9]{10}")
 """The name of the file of an answer until nginx has all of it."""
@@ -97,8 +98,8 @@ class MachineRecord:
         self._name, self._facts, self._data = given["machine"], given["facts"], given["data"]
         self._drain_file = drain_file
         self._began = time.monotonic()
-        timeouts = {"socket_timeout": STATE_TIMEOUT_SECONDS, "socket_connect_timeout": STATE_TIMEOUT_SECONDS}
-        self._state = redis.Redis.from_url(given["state"], retry=Retry(NoBackoff(), 0), **timeouts)
+        self._state_url = given["state"]
+        self._state: redis.Redis | None = None
 
     def renew(self, running: set[str], *, is_stopping: bool = False) -> float:
         """Writes the record. Returns the skew of this clock in seconds. Raises RedisError, OSError."""
@@ -112,6 +113,8 @@ class MachineRecord:
             "disk_free_bytes": disk.free,
             "processes": [{**one, "is_running": one["name"] in running} for one in self._facts["processes"]],
         }
+        if self._state is None:  # a Cluster must answer before there is a client
+            self._state = servers.make_client(self._state_url, STATE_TIMEOUT_SECONDS, Retry(NoBackoff(), 0))
         return machines.note_machine(self._state, self._name, facts)
 
 

@@ -16,17 +16,18 @@ from pytest_django import Settings
 from supervisor import events
 from supervisor.states import ProcessStates
 
-from project import celery, checks, figures, health, run
+from project import celery, checks, health, run
 from project.paths import DataDirectory, RuntimeDirectory
 from project.preflight import StartError
 from project.processes import ProcessPlan, list_processes
 from project.supervisor import MachineRecord, TarrySupervisor
 from resources import machines
-from retry import claims
-from retry.conf import conf
+from retry import claims, stores
+from retry.conf import conf, partition_root
 from tests.conftest import RedisServers
 from tests.support.admin_pages import log_in_to_look, said, text_of
 from tests.support.machines import note, note_skewed, process
+from tests.support.redis_servers import RedisCluster
 from tests.support.stack import eventually
 
 PAINTER = process("paint-now", "paint", "paint.now", "paint.pages", workers=3)
@@ -40,7 +41,7 @@ def state(redis_servers: RedisServers) -> redis.Redis:
 @pytest.fixture(autouse=True)
 def _nothing_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_recent_health", health.RecentHealth())
-    counts = machines.WorkerCounts(lambda: redis.Redis.from_url(conf().REDIS_URL))
+    counts = machines.WorkerCounts(lambda: stores.fast_client("state"))
     monkeypatch.setattr(celery, "_worker_counts", counts)
 
 
@@ -272,7 +273,7 @@ def test_the_expected_wait_of_a_lane_follows_its_work_and_all_workers(state: red
     note(state, "a", PAINTER)
     eventually(lambda: conf().lane_workers("paint.now") == 3, 10, "the workers are counted")
     state.zadd(claims.queued_key("paint.now"), {str(number): number for number in range(6)})
-    state.set(f"{claims._DURATION_PREFIX}paint.now", 500)
+    state.set(f"{partition_root('retry', 0)}:duration:paint.now", 500)
     assert figures_of(client)["tarry_lane_wait_seconds"] == {("paint.now",): pytest.approx(1)}
 
 
@@ -284,12 +285,28 @@ def test_metrics_without_state_tell_of_the_parts(redis_servers: RedisServers, cl
     assert "tarry_machine_up" not in found
 
 
-def test_a_cluster_has_a_figure_for_each_of_its_nodes() -> None:
-    info = {"used_memory": 5, "maxmemory": 10}
-    node = Mock(**{"info.return_value": {"one:1": info, "two:1": {**info, "used_memory": 7}}})
-    used, most = figures._measure_memory(node)
-    assert {sample.labels["node"]: sample.value for sample in used.samples} == {"one:1": 5, "two:1": 7}
-    assert {sample.value for sample in most.samples} == {10}
+@pytest.mark.django_db(transaction=True)
+def test_the_registry_is_the_same_on_a_cluster_which_has_a_figure_for_each_node(
+    redis_servers: RedisServers, client: Client, settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cluster = RedisCluster(tmp_path_factory.mktemp("c"))
+    try:
+        settings.REDIS_URL, settings.QUEUES_URL = cluster.url, f"unix://{redis_servers.state.socket}"
+        settings.STATE_PARTITIONS = 16
+        stores.BREAKERS.clear()
+        file = tmp_path_factory.mktemp("m") / "machine.json"
+        given = {"machine": "a", "data": "/", "state": cluster.url, "facts": {"processes": [PAINTER]}}
+        file.write_text(json.dumps(given))
+        record = MachineRecord(file, file.with_name("draining"))
+        assert abs(record.renew({"paint-now"})) < 1
+        found = figures_of(client)
+        assert found["tarry_machine_up"] == {("a",): 1}
+        assert len(found["tarry_state_memory_bytes"]) == 3
+        assert found["tarry_lane_waiting"]["paint.now",] == 0
+        assert machines.forget_machine(stores.fast_client("state"), "a") is False
+    finally:
+        cluster.stop()
+        stores.BREAKERS.clear()
 
 
 PAGE = "/admin/resources/machine/"

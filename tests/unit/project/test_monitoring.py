@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from project.paths import BASE_DIR
 from resources.fetch.worker import attempt  # noqa: F401  # a fetcher's figures
 from retry import popularity
+from retry.conf import partition_root
 from tests.conftest import RedisServers
 from tests.support.documentation import code_block
 from tests.support.machines import note, process
@@ -46,8 +47,8 @@ def exported(redis_servers: RedisServers, client: Client) -> dict[str, set[str]]
     state: redis.Redis = redis_servers.state.client
     for name, digest in (("a", "1"), ("b", "2")):
         note(state, name, process("work", "work", "work"), digests={"PUBLIC_URL": [digest]})
-    state.hset(popularity.HITS_KEY, "tiles roads HIT", 1)
-    state.set("retry:duration:paint.now", 500)
+    state.hset(popularity.hits_key(), "tiles roads HIT", 1)
+    state.set(f"{partition_root('retry', 0)}:duration:paint.now", 500)
     text = client.get("/metrics", REMOTE_ADDR="127.0.0.1").content.decode()
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
