@@ -1,5 +1,10 @@
 """The terminal's messages of a start."""
 
+import io
+import json
+from email.message import Message
+from urllib.error import HTTPError
+
 import pytest
 
 from project import announce
@@ -28,3 +33,17 @@ def test_a_start_that_takes_long_says_once_what_it_waits_for(
     monkeypatch.setattr(announce, "QUIET_SECONDS", quiet_seconds)
     announce.main("http://127.0.0.1:8000", "/logs", "Feeds are polled only.")
     assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("parts", "missing"),
+    [
+        ({"state": {"ok": True}, "machines": {"ok": False}}, []),
+        ({"state": {"ok": False}, "machines": {"ok": False}}, ["state"]),
+    ],
+    ids=["another machine is in trouble", "this one is, too"],
+)
+def test_a_start_does_not_wait_for_other_machines(parts: dict[str, dict[str, bool]], missing: list[str]) -> None:
+    body = io.BytesIO(json.dumps({"ok": False, "parts": parts}).encode())
+    with HTTPError("http://127.0.0.1:8000/healthz", 503, "", Message(), body) as error:
+        assert announce._failing_parts(error) == missing

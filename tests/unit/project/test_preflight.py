@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -160,3 +161,19 @@ def test_a_machine_is_named_once_by_its_host_but_not_by_its_container(
     monkeypatch.setattr(socket, "gethostname", lambda: "another")
     preflight.name_machine(path)
     assert read_machine(path) == (named, installation)
+
+
+def test_the_version_has_the_commit_where_git_knows_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    assert preflight.read_version(tmp_path) == "1.2.3"
+    (tmp_path / ".git").mkdir()  # which is none
+    assert preflight.read_version(tmp_path) == "1.2.3"
+    shutil.rmtree(tmp_path / ".git")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "All"]):
+        subprocess.run([*git, *command], check=True, timeout=20)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True, timeout=20).stdout
+    version, _, known = preflight.read_version(tmp_path).partition(" ")
+    assert (version, commit.startswith(known), len(known) >= 7) == ("1.2.3", True, True)
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.4"\n')
+    assert preflight.read_version(tmp_path) == f"1.2.4 {known}-dirty"
