@@ -78,6 +78,7 @@ def _memory(server: RedisServer) -> Figure:
 def _pace(server: RedisServer, domains: int) -> Pace:
     server.client.flushall()
     with patch.object(queue, "configured_politeness", lambda: _politeness(domains / DUE_A_SECOND)):
+        stores.run_steps(queue.sign_in_fetcher("bench"))
         for hosts in _hosts(max(domains, 2_000), domains):
             _want(hosts)
         server.client.config_resetstat()
@@ -164,7 +165,7 @@ def _redis() -> Iterator[RedisServer]:
         settings.RETRY_LANES = {LANE: {"limit": 1_000_000, "workers": 1}}
         conf.cache_clear()
         settings.REDIS_URL = f"unix://{server.socket}"
-        settings.OBSERVE = False
+        settings.OBSERVE, settings.FETCH_EGRESS = False, []
         server.start()
         try:
             yield server

@@ -30,23 +30,11 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
 
 def leftovers(servers: RedisServers) -> list[bytes]:
     """The keys of the frontier and the claims, without learnt and remembered ones."""
-    kept = (
-        b"fetch:{0}:domain",
-        b"fetch:{0}:token",
-        b"fetch:{0}:idle",
-        b"fetch:{0}:queued",
-        b"fetch:{0}:evidence",
-        b"retry:{0}:d",
-    )
-    kept_too = (
-        b"retry:{0}:token",
-        b"retry:{0}:started",
-        b"retry:{0}:failure",
-        b"fetch:{0}:stalls",
-        b"fetch:{0}:fetchers",
-        b"fetch:{0}:clock",
-    )
-    return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too)]
+    of_domains = ("domain", "token", "idle", "queued", "evidence", "stalls", "clock")
+    kept = tuple(f"fetch:{{0}}:{name}".encode() for name in of_domains)
+    kept_too = (b"retry:{0}:d", b"retry:{0}:token", b"retry:{0}:started", b"retry:{0}:failure", b"fetch:{0}:fetchers")
+    of_fetchers = (b"fetch:{0}:machines", b"fetch:{0}:owners", b"fetch:{0}:owned", b"fetch:{0}:spread")
+    return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too + of_fetchers)]
 
 
 async def one_joins_late(origin: Origin) -> None:

@@ -30,20 +30,27 @@ class Fetcher:
     task: "asyncio.Task[None]"
 
     async def end(self) -> None:
-        self.engine.end()
-        await asyncio.wait_for(self.task, WAIT_SECONDS)
+        if not self.task.cancelled():
+            self.engine.end()
+            await asyncio.wait_for(self.task, WAIT_SECONDS)
+
+    async def kill(self) -> None:
+        """Stops it at once: it tells nobody."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
 
 
 @asynccontextmanager
-async def fetching(slots: int = 10) -> AsyncIterator[Fetcher]:
-    """One that may ask loopback addresses. It is told to end at the end, and has to."""
+async def fetching(slots: int = 10, machine: str = "m") -> AsyncIterator[Fetcher]:
+    """One that may ask loopback addresses, and names its machine there. It is told to end at the end, and has to."""
+    worker = "w" if machine == "m" else f"{machine}:w"
     clients: stores.AsyncClients = stores.async_clients(patient=True)
     trips, places = RedisTrips(clients), SlotPool(slots)
     with tempfile.TemporaryDirectory(prefix="tarry-spool-") as spool:
-        policy = FetchPolicy(build_guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
+        policy = FetchPolicy(build_guard([80, 443], ("127.0.0.0/8",)), machine, Path(spool))
         async with EgressClients(policy) as ways:
             attempts = AttemptRunner(trips, ways, TimingRecorder())
-            engine = FetchEngine(trips, attempts, places, WakeListener(), worker="w", machine="m")
+            engine = FetchEngine(trips, attempts, places, WakeListener(), worker=worker, machine=machine)
             fetcher = Fetcher(engine, places, asyncio.create_task(engine.run()))
             await _listens()
             try:

@@ -40,8 +40,9 @@ def enqueue(*jobs: FetchJob) -> JobEnqueued | JobJoined | BacklogFull:
     return [stores.run_steps(queue.enqueue_job(one)) for one in jobs][-1]
 
 
-def claim(*lanes: FetchLane, worker: str = "w", machine: str = "m") -> ClaimedJob | DeadJob | NothingDue:
-    """Claims one job, or learns that nothing is due."""
+def claim(*lanes: FetchLane, worker: str = "", machine: str = "m") -> ClaimedJob | DeadJob | NothingDue:
+    """Claims one job, or learns that nothing is due. Each machine has one worker, that of `m` is "w"."""
+    worker = worker or ("w" if machine == "m" else f"{machine}:w")
     return stores.run_steps(queue.claim_jobs(worker, machine, 1, dict.fromkeys(lanes or FETCH_LANES, 1)))[0]
 
 

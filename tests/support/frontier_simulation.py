@@ -108,30 +108,44 @@ class Fetcher:
         place.leave()
 
 
-def drain(clock: Clock, fetches: Sequence[PlannedFetch], slots: int) -> list[float]:
-    """Has all of them fetched with so many slots, as the frontier hands them out. Their ends, in seconds from now."""
+def drain(clock: Clock, fetches: Sequence[PlannedFetch], slots: int, machines: int = 1) -> list[float]:
+    """Has all of them fetched with so many slots, shared by the fetchers of machines, as the frontier hands them out.
+
+    Returns their ends, in seconds from now.
+    """
     took = {f"https://{fetch.host}/{fetch.key}": fetch.seconds for fetch in fetches}
-    waiter = jobs.Waiter("w")
+    waiter, names = jobs.Waiter("w"), [f"m{number}:w" for number in range(machines)]
+    for name in names:
+        stores.run_steps(queue.sign_in_fetcher(name))
     stores.run_together(
         [queue.enqueue_job(jobs.FetchJob(url, url, waiter, expected_seconds=took[url])) for url in took]
     )
     start, order, ends = clock.seconds, count(), list[float]()
-    busy: list[tuple[float, int, jobs.ClaimedJob]] = []
+    busy: list[tuple[float, int, str, jobs.ClaimedJob]] = []
+    free = dict.fromkeys(names, slots // machines)
     while len(ends) < len(took):
-        wake_at, free = math.inf, slots - len(busy)
-        for found in stores.run_steps(queue.claim_jobs("w", "m", free, {"fast": free})) if free else ():
-            match found:
-                case jobs.ClaimedJob() as job:
-                    heapq.heappush(busy, (clock.seconds + took[job.url], next(order), job))
-                case jobs.NothingDue(wait_seconds):
-                    wake_at = clock.seconds + max(wait_seconds, 0.001)
+        wake_at = math.inf
+        for name in names:
+            for found in _claim_for(name, free[name]):
+                match found:
+                    case jobs.ClaimedJob() as job:
+                        free[name] -= 1
+                        heapq.heappush(busy, (clock.seconds + took[job.url], next(order), name, job))
+                    case jobs.NothingDue(wait_seconds):
+                        wake_at = min(wake_at, clock.seconds + max(wait_seconds, 0.001))
         clock.seconds = min(wake_at, busy[0][0] if busy else math.inf)
         while busy and busy[0][0] <= clock.seconds:
-            ended = heapq.heappop(busy)[-1]
+            *_, name, ended = heapq.heappop(busy)
+            free[name] += 1
             report = jobs.RequestReport(jobs.RateVerdict.OK, 0.01, "200")
-            stores.run_steps(queue.report_and_finish_work(ended, "m", report, EndJob(ended.version)))
+            stores.run_steps(queue.report_and_finish_work(ended, name, report, EndJob(ended.version)))
             ends.append(clock.seconds - start)
     return ends
+
+
+def _claim_for(fetcher: str, free: int) -> list[jobs.ClaimedJob | jobs.DeadJob | jobs.NothingDue]:
+    machine = fetcher.partition(":")[0]
+    return stores.run_steps(queue.claim_jobs(fetcher, machine, free, {"fast": free})) if free else []
 
 
 class Simulation:

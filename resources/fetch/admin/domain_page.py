@@ -85,12 +85,12 @@ def read_domain_report(scope: str) -> DomainReport | None:
     """Returns the domain's report; None if Redis does not answer."""
     try:
         now_ms, fields = stores.run_steps(queue.read_domain_record(scope))
-        around = stores.run_steps(queue.read_surroundings(fields.get("egress", "")))
+        around = stores.run_steps(queue.read_surroundings(fields.get("egress", ""), scope))
     except StoreUnavailable:
         return None
     domain = parse_domain(scope, now_ms, fields, configured_politeness())
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
-    facts = tuple(_list_facts(domain, now, _last_egress(scope)))
+    facts = (*_list_facts(domain, now, _last_egress(scope)), ("Fetcher", around.owner or "none runs"))
     is_held_up = bool(domain.blocked_for or domain.circuit_for or domain.circuit_opened or domain.bytes_for)
     return DomainReport(summarise_domain(domain), tuple(explain_domain(domain, around)), facts, is_held_up)
 

@@ -113,9 +113,9 @@ BLOCK_CAUSES = {
 def explain_domain(domain: DomainState, around: Surroundings) -> list[str]:
     """Returns sentences: first the wait of the next request, then the background. Never empty."""
     elsewhere = _common_cause(around)
+    background = [*_list_background(domain), *_list_owner(around)]
     if elsewhere and _could_be_asked(domain):
-        return [elsewhere, *_list_background(domain)]
-    background = _list_background(domain)
+        return [elsewhere, *background]
     return [_explain_next_request(domain), *background, *([elsewhere] if elsewhere else [])]
 
 
@@ -150,6 +150,11 @@ def _common_cause(around: Surroundings) -> str:
     if away and len(around.without_network) == around.machines:
         return f"The network is down ({away}): known servers do not answer. One request at a time tests it."
     return f"The network of {away} is down: other fetchers take over." if away else ""
+
+
+def _list_owner(around: Surroundings) -> list[str]:
+    machine, _, name = around.owner.rpartition(":")
+    return [f"Fetcher {name} of {machine} sends its requests."] if machine else []
 
 
 def _explain_next_request(domain: DomainState) -> str:

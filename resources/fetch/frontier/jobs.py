@@ -256,11 +256,15 @@ class DomainLimits:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The number of fetchers and of machines, and the machines that have no network by some egress."""
+    """The number of fetchers and of machines, and the machines that have no network by some egress.
+
+    `owner` is the fetcher that claims the jobs of the domain; empty if none does, or no domain was named.
+    """
 
     fetchers: int
     machines: int
     without_network: tuple[str, ...] = ()
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,17 +155,26 @@ def enqueue_job(job: FetchJob) -> Steps[JobEnqueued | JobJoined | BacklogFull]:
 
 
 def claim_jobs(
-    fetcher: str, machine: str, most: int, rooms: Mapping[FetchLane, int], starting_terms: str = ""
+    fetcher: str,
+    machine: str,
+    most: int,
+    rooms: Mapping[FetchLane, int],
+    starting_terms: str = "",
+    *,
+    egresses: Iterable[str] | None = None,
 ) -> Steps[list[ClaimedJob | DeadJob | NothingDue]]:
-    """Claims the next jobs for a fetcher, `most` in all, and in each lane as many as it has room for.
+    """Claims the next jobs of a fetcher's domains, `most` in all, and in each lane as many as it has room for.
 
+    A claim signs the fetcher in, with these `egresses`, if need be: its domains are those of the parts that it owns.
     NothingDue ends them if nothing more is due; a lane that has become full is not searched, and has no NothingDue.
-    `machine` names the machine that shares its egresses: while the network is away by one of them (its own,
-    or an egress), one request at a time tries that one. With `starting_terms`, of retry.claims, the works of the jobs'
-    waiters start in the same step, so that no request waits for that.
+    `machine` names the machine that shares its egresses: while the network is away by one of them (its own, or an
+    egress), other machines own the domains by that one, and one request at a time, to any of these, tries it. With
+    `starting_terms`, of retry.claims, the works of the jobs' waiters start in the same step, so that no request waits
+    for that.
     """
     lanes = [part for lane_and_room in rooms.items() for part in lane_and_room]
-    return frontier_jobs.parse_claimed((yield call_script("claim", fetcher, machine, most, starting_terms, *lanes)))
+    signs = (fetcher, machine, _list_egresses(egresses))
+    return frontier_jobs.parse_claimed((yield call_script("claim", *signs, most, starting_terms, *lanes)))
 
 
 def report_and_finish_work(
@@ -236,7 +245,11 @@ def count_jobs_before(work_key: str) -> Steps[int | None]:
 
 
 def take_turn(url: str, egress: str, most_wait_seconds: float) -> Steps[TurnGranted | TurnTooFar]:
-    """Takes a turn at the URL's domain, by that egress. Raises ValueError for a URL without host."""
+    """Takes a turn at the URL's domain, by that egress. Raises ValueError for a URL without host.
+
+    Any fetcher may: a redirect is followed by the fetcher that met it, whoever owns the next domain. The domain's
+    limits are those of all fetchers.
+    """
     reply = cast(list[bytes], (yield call_script("turn", *_scope_arguments(url, egress), most_wait_seconds * 1000)))
     how, wait_seconds = reply[0], float(reply[1]) / 1000
     return TurnGranted(wait_seconds, reply[2] == b"1") if how == b"granted" else TurnTooFar(wait_seconds)
@@ -265,13 +278,32 @@ def _scope_arguments(url: str, egress: str) -> tuple[str, str, str, str]:
     return names.host, names.registrable, names.path, egress
 
 
-def sign_in_fetcher(fetcher: str) -> Steps[None]:
-    """Notes that this fetcher is alive, for as long as a lease lasts."""
-    yield call_script("sign_in", fetcher)
+def sign_in_fetcher(fetcher: str, machine: str = "", egresses: Iterable[str] | None = None) -> Steps[None]:
+    """Notes that this fetcher is alive, for as long as a lease lasts, and which egresses its machine has.
+
+    Its machine is the first part of its name, before a colon, if none is named; its egresses are all that are
+    configured if none are named.
+    """
+    yield call_script("sign_in", fetcher, machine or fetcher.rpartition(":")[0] or fetcher, _list_egresses(egresses))
+
+
+def sign_out_fetcher(fetcher: str) -> Steps[None]:
+    """Notes that this fetcher claims no more: others own its domains at once. It may go on to report and to finish."""
+    yield call_script("sign_out", fetcher)
+
+
+def _list_egresses(names: Iterable[str] | None) -> str:
+    return " ".join(names if names is not None else (egress.name for egress in configured_egresses()))
 
 
 def count_fetchers() -> Steps[int]:
     return int(str((yield call_script("fetchers"))))
+
+
+def read_owned_parts() -> Steps[dict[str, int]]:
+    """Returns the number of parts of the domains that each living fetcher owns, over all egresses. Each has 64."""
+    counts = frontier_jobs.parse_fields((yield call_script("owned")))
+    return {fetcher: int(number) for fetcher, number in counts.items()}
 
 
 def set_limits(scope: str, limits: DomainLimits) -> Steps[None]:
@@ -315,10 +347,10 @@ def set_scope_rule(name: str, kind: str) -> Steps[None]:
     yield call_script("scope", name, kind)
 
 
-def read_surroundings(egress: str) -> Steps[Surroundings]:
-    """Returns the surroundings of all domains of that egress, for explain_domain()."""
-    fetchers, machines, *without_network = frontier_jobs.parse_texts((yield call_script("around", egress)))
-    return Surroundings(int(fetchers), int(machines), tuple(without_network))
+def read_surroundings(egress: str, scope: str = "") -> Steps[Surroundings]:
+    """Returns the surroundings of all domains of that egress, and the owner of one, for explain_domain()."""
+    fetchers, machines, owner, *without = frontier_jobs.parse_texts((yield call_script("around", egress, scope)))
+    return Surroundings(int(fetchers), int(machines), tuple(without), owner)
 
 
 def read_domain_record(scope: str) -> Steps[tuple[float, Mapping[str, str]]]:

@@ -117,6 +117,11 @@ class _FetchProgress:
     url: str = ""
 
 
+def may_send_from(source_address: str) -> bool:
+    """Tells whether this machine has the address. Sends nothing."""
+    return http_guard.has_address(source_address)
+
+
 class FetchClient:
     """Runs as `async with FetchClient(policy) as client`. Any number of fetches may run at a time.
 

@@ -109,6 +109,17 @@ def make_socket(guard: AddressGuard, info: AddressInfo) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
+def has_address(address: str) -> bool:
+    """Tells whether a socket of this machine may have the address."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 def build_connector(
     guard: AddressGuard, lookup: AbstractResolver, tls: ssl.SSLContext | None, source_address: str | None
 ) -> aiohttp.TCPConnector:

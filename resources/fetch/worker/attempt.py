@@ -28,7 +28,7 @@ from ..frontier import politeness, queue
 from ..frontier.jobs import ClaimedJob, FetchLane, TurnTooFar
 from ..host_settings import HostHeader
 from ..http import limit_scopes
-from ..http.client import FetchClient, OnSlowBody
+from ..http.client import FetchClient, OnSlowBody, may_send_from
 from ..http.deadlines import FetchPolicy
 from ..http.limit_scopes import url_scopes
 from ..http.messages import BodyDropped, Failure, FetchError, FetchFailed, FetchRequest, Head, Outcome, OutcomeTiming
@@ -139,6 +139,15 @@ def _is_sparing(kind: type[FetchTask]) -> bool:
     """Replaces isinstance(), which checks each name anew each time."""
     own = vars(SparingFetchTask).keys() - vars(FetchTask).keys()
     return all(hasattr(kind, name) for name in own if not name.startswith("_"))
+
+
+def own_egresses() -> list[str]:
+    """Returns the names of the egresses that this machine has: proxies, and addresses of its own."""
+    return [
+        egress.name
+        for egress in queue.configured_egresses()
+        if egress.source_address is None or may_send_from(egress.source_address)
+    ]
 
 
 class EgressClients(AsyncExitStack):

@@ -1,6 +1,7 @@
 """The engine: claims jobs from the frontier as long as there are slots, and runs them side by side.
 
-Between claims it sleeps until something is due, or a publish says that something is due earlier.
+It claims jobs of the domains that its fetcher owns. Between claims it sleeps until something is due, or a publish says
+that something is due earlier: all fetchers hear it, a claim in vain costs little.
 """
 
 import asyncio
@@ -192,6 +193,7 @@ class FetchEngine:
         self._waking = waking
         self._worker = worker
         self._machine = machine
+        self._egresses = attempt.own_egresses()
         self._runs: set[JobRun] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
@@ -220,6 +222,7 @@ class FetchEngine:
             self.end()
             # Jobs that it is about to claim must not be lost.
             await asyncio.wait({taking}, timeout=FETCHER_LEAVE_SECONDS)
+            await self._sign_out()
             await self._leave_all()
             for part in ended:
                 part.result()  # raises the error of a failed part
@@ -256,7 +259,8 @@ class FetchEngine:
         asked_at = time.monotonic()
         most = min(MAX_CLAIMS_PER_CALL, max(self._asked_lanes.values()))  # the lanes share the free slots
         terms = claims.start_terms()
-        found = await self._trips.run(queue.claim_jobs(self._worker, self._machine, most, self._asked_lanes, terms))
+        signs, lanes = (self._worker, self._machine), self._asked_lanes
+        found = await self._trips.run(queue.claim_jobs(*signs, most, lanes, terms, egresses=self._egresses))
         if self._unanswered_since is not None:
             seconds = time.monotonic() - self._unanswered_since
             _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
@@ -308,8 +312,15 @@ class FetchEngine:
                 _log.warning("leases are not renewed", extra={"error": str(error)})
             await asyncio.sleep(configured_politeness().lease_seconds / 3)
 
+    async def _sign_out(self) -> None:
+        """Gives its domains up. Its requests in flight go on."""
+        with suppress(StoreUnavailable):  # then others own them when its sign-in lapses
+            await self._trips.run(queue.sign_out_fetcher(self._worker))
+
     async def _renew(self) -> None:
-        await self._trips.run(queue.sign_in_fetcher(self._worker))
+        self._egresses = attempt.own_egresses()  # an address may move to another machine
+        if not self._ending.is_set():
+            await self._trips.run(queue.sign_in_fetcher(self._worker, self._machine, self._egresses))
         if self._runs:
             lost = await self._trips.run(queue.renew_job_leases([run.job for run in self._runs]))
             for key in lost.intersection(run.job.key for run in self._runs):  # others have ended in the same trip

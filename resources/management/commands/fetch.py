@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import signal
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -61,7 +60,7 @@ def _name_taken() -> str:
 
 async def _run_fetcher(slots: int) -> bool:
     """Runs until it is told to end, and returns True; False if another machine took this one's name."""
-    machine = socket.gethostname()
+    machine = settings.MACHINE
     worker = f"{machine}:{uuid4().hex[:8]}"
     clients = stores.async_clients(patient=True)
     trips = RedisTrips(clients)

@@ -1,8 +1,11 @@
-"""Three fetchers, of which one is killed again and again, judged by the origins' log."""
+"""Fetchers of which one is killed, judged by the origins: nothing is lost, and each host has one owner."""
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.parse import quote
 
 import pytest
@@ -56,3 +59,58 @@ def test_killed_fetchers_lose_nothing_and_stay_polite(stack: Stack, crowd: Crowd
     assert len(twice) <= kills * IN_FLIGHT * len(LIMITS)
     # A killed fetcher's requests go on at the origin for a moment, beside those of the others.
     assert max(one.at_once for one in seen) <= 2 * IN_FLIGHT
+
+
+class Witness(BaseHTTPRequestHandler):
+    """Answers pages, over connections that are kept, and notes which fetcher asks which host."""
+
+    protocol_version = "HTTP/1.1"
+    seen: list[tuple[str, str]]
+
+    def do_GET(self) -> None:
+        self.seen.append((self.headers["Host"], self.headers["User-Agent"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"page")
+
+    def log_message(self, *_: object) -> None:
+        """Writes nothing."""
+
+
+@pytest.fixture
+def witnesses() -> Iterator[list[str]]:
+    """The hosts, with their ports."""
+    Witness.seen = []
+    with ExitStack() as stack:
+        servers = [stack.enter_context(ThreadingHTTPServer((f"127.0.7.{last}", 0), Witness)) for last in range(1, 11)]
+        for server in servers:
+            Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+        yield [f"127.0.7.{last}:{server.server_port}" for last, server in enumerate(servers, 1)]
+
+
+def askers(crowd: Crowd, hosts: list[str], name: str) -> dict[str, set[str]]:
+    """The fetchers that fetch pages of these hosts, by host."""
+    Witness.seen.clear()
+    urls = [f"http://{host}/{name}-{page}" for page in range(3) for host in hosts]
+    visits = crowd.insist([f"/fetched/?url={quote(url, safe='')}" for url in urls], 40)
+    assert all(visit.body == b"page" for visit in visits)
+    seen = {host: {agent for at, agent in Witness.seen if at == host} for host, _ in Witness.seen}
+    assert len(seen) == len(hosts)
+    return seen
+
+
+@pytest.mark.no_database
+def test_each_host_is_asked_by_one_fetcher_and_by_another_when_that_one_is_killed(
+    stack: Stack, crowd: Crowd, witnesses: list[str]
+) -> None:
+    with FurtherFetcher(stack, FETCH_CONTACT="further.example") as further:
+        eventually(lambda: stack.state.hlen("fetch:{0}:owned") == 2, 40, "both own domains")
+        first = askers(crowd, witnesses, "first")
+        assert all(len(agents) == 1 for agents in first.values())
+        assert {"further.example" in next(iter(agents)) for agents in first.values()} == {True, False}
+        assert askers(crowd, witnesses, "second") == first
+        further.kill_for_good()
+        third = askers(crowd, witnesses, "third")
+    assert not any("further.example" in agent for agents in third.values() for agent in agents)

@@ -25,7 +25,6 @@ KNOWN = {
     "project/nginx_start.py": "listens",
     "project/preflight.py": "whether a port is free",
     "project/environment.py": "this machine's name",
-    "resources/management/commands/fetch.py": "this machine's name",
     "retry/gunicorn_worker.py": "listens",
     "retry/rooms.py": "this site's own front",
 }

@@ -1,17 +1,17 @@
--- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of the due
+-- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of its due
 -- domains those with interactive work, and with flagged work. Among these the one with the most work left, if that
 -- decides when all is done, else the one with the shortest jobs.
--- needs: domain line clock job network retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start
+-- needs: domain owners line clock job network spread moves loans retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
--- ARGV: rules fetcher machine most terms | for each lane its name and room
+-- ARGV: rules fetcher machine egresses most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
 -- starts: for each waiter the reply of start_work; nothing if the turn is for robots.txt
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
-local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
-local terms = ARGV[5] ~= '' and cjson.decode(ARGV[5])
+local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
+local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
 local MOST_MOVES, MOST_TRIES, LONGEST_MS = 32, 16, 60000
 local lanes, room, found, number = {}, {}, {}, 0
-for place = 6, #ARGV, 2 do
+for place = 7, #ARGV, 2 do
   lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
 end
 
@@ -41,21 +41,44 @@ local function hand_out(how, job, state, ...)
   room[job.lane] = (room[job.lane] or 0) - 1
 end
 
--- The egresses of this machine that may be used now, and when another may be tried: while the network is away
--- by one of them, a request now and then tests it.
+-- The living fetchers, and when the first of the others lapses. A claim is a sign of life too.
+local fetchers, lapses_at
+
+local function find_fetchers()
+  local flat, score = redis.call('ZRANGE', 'fetch:{0}:fetchers', 0, -1, 'WITHSCORES'), nil
+  fetchers, lapses_at = {}, math.huge
+  for place = 1, #flat, 2 do
+    local at = tonumber(flat[place + 1])
+    fetchers[#fetchers + 1] = flat[place]
+    if flat[place] == fetcher then score = at else lapses_at = math.min(lapses_at, at + rules.lease_ms) end
+  end
+  return score ~= nil and now - score < rules.lease_ms / 2 and lapses_at > now
+end
+
+local function be_counted()
+  if find_fetchers() then return end
+  sign_in(fetcher, machine, ARGV[4])
+  find_fetchers()
+end
+
+-- The lines of this fetcher that may be used now, by egress, and when those by another may be: while the network is
+-- away by one, a request now and then tests it. Then others own the domains by that egress: it is taken from anybody's.
 local open, away, next_try
+local known = redis.call('SMEMBERS', 'fetch:{0}:egresses')
+known[#known + 1] = ''
+
+local function open_lines(egress)
+  for _, owner in ipairs(away[egress] and fetchers or {fetcher}) do open[#open + 1] = way_of(owner, egress) end
+end
 
 local function find_ways()
   open, away, next_try = {}, {}, math.huge
-  local known = redis.call('SMEMBERS', 'fetch:{0}:egresses')
-  known[#known + 1] = ''
   for _, egress in ipairs(known) do
     local network = redis.call('HMGET', network_name(machine, egress), 'since', 'try_at')
     local try_at = tonumber(network[2])
-    away[egress] = network[1] and true
-    if not network[1] or now - network[1] > rules.outage_ms or try_at <= now
-      or try_at > now + rules.outage_try_ms then  -- the clock was set back
-      open[#open + 1] = egress
+    away[egress] = network[1] and now - network[1] <= rules.outage_ms
+    if not away[egress] or try_at <= now or try_at > now + rules.outage_try_ms then  -- the clock was set back
+      open_lines(egress)
     else
       next_try = math.min(next_try, try_at)
     end
@@ -66,11 +89,11 @@ end
 -- jobs is handed out. And the lines that are empty in Redis.
 local brought, found_empty = {}, {}
 
-local function bring_due(lane, priority, egress)
-  local line = line_of('due', lane, priority, egress)
+local function bring_due(lane, priority, way)
+  local line = line_of('due', lane, priority, way)
   if brought[line] then return line end
   brought[line] = {}
-  for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do
+  for _, scope in ipairs(due(line_of('waiting', lane, priority, way), MOST_MOVES)) do
     local d = domain(scope)
     place(d)
     table.insert(brought[line], d)
@@ -92,29 +115,29 @@ local function first_there(read, line)
   end
 end
 
--- The work that a domain has left if it decides when all is done: the rest then only just fills the slots beside it,
--- and beside those with about as much left. Until then others go first: all is done as early, and half as late on
--- average. Computed once, for the domain with the most left.
+-- The work that a domain has left if it decides when all of this fetcher's domains are done: the rest then only just
+-- fills the slots beside it, and beside those with about as much left. Until then others go first: all is done as early,
+-- and half as late on average. Computed once, for the domain with the most left. Of the lane's work, the fetcher is
+-- taken to have an equal share.
 local decisive = {}
 
 local function decisive_ms(lane, priority, most_left)
   local place = lane .. priority
   if not decisive[place] then
     local alike = 0
-    for _, egress in ipairs(open) do
-      alike = alike + redis.call('ZCOUNT', line_of('due', lane, priority, egress), most_left * rules.alike, '+inf')
+    for _, way in ipairs(open) do
+      alike = alike + redis.call('ZCOUNT', line_of('due', lane, priority, way), most_left * rules.alike, '+inf')
     end
     local left = tonumber(redis.call('HGET', 'fetch:{0}:left', lane) or 0) + left_more[lane]
-    local slots = rules.slots * math.max(1, redis.call('ZCARD', 'fetch:{0}:fetchers'))
-    decisive[place] = left / (rules.fill * slots + math.max(1, alike))
+    decisive[place] = left / #fetchers / (rules.fill * rules.slots + math.max(1, alike))
   end
   return decisive[place]
 end
 
 -- Of the due domains by any egress the one with the shortest jobs, if any in Redis has shorter ones than that.
 local function shortest_due(lane, priority, first, least)
-  for _, egress in ipairs(open) do
-    local scope, place = first_there('ZRANGE', short_line(line_of('due', lane, priority, egress)))
+  for _, way in ipairs(open) do
+    local scope, place = first_there('ZRANGE', short_line(line_of('due', lane, priority, way)))
     if scope and place < least then first, least = scope, place end
   end
   return first
@@ -124,8 +147,8 @@ end
 local function first_due(lane, priority)
   local at, score, short = 'at_' .. lane, 'score_' .. lane, 'short_' .. lane
   local longest, most_left, shortest, least = nil, -1, nil, math.huge
-  for _, egress in ipairs(open) do
-    local line = bring_due(lane, priority, egress)
+  for _, way in ipairs(open) do
+    local line = bring_due(lane, priority, way)
     local scope, left = first_there('ZREVRANGE', line)
     if scope and left > most_left then longest, most_left = scope, left end
     for _, d in ipairs(brought[line]) do
@@ -187,11 +210,11 @@ local function earliest(set, floor)
 end
 
 local function next_event()
-  local at = now + LONGEST_MS
+  local at = math.min(now + LONGEST_MS, lapses_at)
   for _, lane in ipairs(lanes) do
     for priority = 1, 3 do
-      for _, egress in ipairs(open) do
-        at = math.min(at, earliest(line_of('waiting', lane, priority, egress), now))
+      for _, way in ipairs(open) do
+        at = math.min(at, earliest(line_of('waiting', lane, priority, way), now))
       end
     end
   end
@@ -207,14 +230,37 @@ local function idle(wait_ms)
   found[#found + 1], found[#found + 2] = 'idle', wait_ms
 end
 
-local tries = 0  -- domains whose first job had just expired
+local tries = 0  -- domains whose first job had just expired, or that had got another owner
+
+-- Moves a domain of which another fetcher is the owner by now to that one's line.
+local function is_of_another(d)
+  if away[d.egress] or owner_of(d) == fetcher then return false end
+  move_domain(d)
+  found_empty = {}
+  return true
+end
+
+-- Borrows a late domain of another fetcher, by an egress that works here.
+local function borrow_any(lane, priority, busy)
+  for _, egress in ipairs(known) do
+    local may_borrow = not away[egress] and owner_of_part(loans_name(fetcher, egress)) == fetcher
+    for _, owner in ipairs(may_borrow and busy or {}) do
+      if borrow(fetcher, lane, priority, way_of(owner, egress)) then
+        found_empty = {}
+        return true
+      end
+    end
+  end
+  return false
+end
 
 -- Hands out a due job of the lane and priority, if there is one.
 local function hand_out_due(lane, priority)
   local scope = first_due(lane, priority)
   while scope and tries < MOST_TRIES do
     local d = domain(scope)
-    local job, notes = request_of(d, lane)
+    local job, notes
+    if not is_of_another(d) then job, notes = request_of(d, lane) end
     if job then
       if away[d.egress] then
         redis.call('HSET', network_name(machine, d.egress), 'try_at', now + rules.outage_try_ms)
@@ -229,15 +275,34 @@ local function hand_out_due(lane, priority)
   return false
 end
 
--- True if it handed out a job; else also the time until the next claim.
-local function hand_out_next()
+local is_more_to_move
+
+local function hand_out_own()
   for priority = 1, 3 do
     for _, lane in ipairs(lanes) do
       if room[lane] > 0 and hand_out_due(lane, priority) then return true end
     end
   end
+  return false
+end
+
+local function hand_out_borrowed(busy)
+  for priority = 1, 3 do
+    for _, lane in ipairs(lanes) do
+      if room[lane] > 0 and borrow_any(lane, priority, busy) and hand_out_due(lane, priority) then return true end
+    end
+  end
+  return false
+end
+
+-- True if it handed out a job; else also the time until the next claim.
+local function hand_out_next()
+  if hand_out_own() then return true end
+  local busy = #fetchers > 1 and busy_others(fetchers, fetcher) or {}
+  if busy[1] and hand_out_borrowed(busy) then return true end
   settle_all()
-  return false, math.min(next_try, next_event()) - now
+  local at = busy[1] and now + LATE_MS or math.huge
+  return false, is_more_to_move and 0 or math.min(at, next_try, next_event()) - now
 end
 
 -- Due jobs of a full lane are not known: the fetcher claims again when it has room there.
@@ -249,6 +314,8 @@ local function is_room_left()
 end
 
 follow_the_clock()
+be_counted()
+is_more_to_move = move_few(known)
 reap()
 for _, key in ipairs(redis.call('ZRANGE', 'fetch:{0}:doomed', 0, most - 1)) do
   redis.call('ZREM', 'fetch:{0}:doomed', key)

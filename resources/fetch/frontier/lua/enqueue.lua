@@ -1,5 +1,5 @@
 -- Puts a job into its domain's queue, or joins the existing one of its key.
--- needs: retry.root domain line job scope_rules domains
+-- needs: retry.root domain owners line job scope_rules domains
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
 -- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms new("1"|"0": this claim waits for it already) | full wait_ms

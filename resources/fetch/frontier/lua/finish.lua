@@ -1,5 +1,5 @@
 -- Ends a held job, unless waiters have joined it meanwhile: those are handed over first.
--- needs: domain line job
+-- needs: domain owners line job
 -- ARGV: rules key token version   -> stale | ended | more version payloads
 local key, token, version = unpack(ARGV, 2, 4)
 local job = job_of(key)

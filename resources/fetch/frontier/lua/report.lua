@@ -1,7 +1,7 @@
 -- Reports a request: the domain learns from it and its place in flight is free. The job goes on
 -- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
--- needs: domain line job politeness network retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works
+-- needs: domain owners line job politeness network spread retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
 --       | terms work token outcome duration_ms ..., as finish_work takes them
@@ -58,6 +58,7 @@ local function is_our_network()
   end
   for _, name in ipairs(redis.call('ZRANGE', untold_name(machine, d.egress), 0, -1)) do take_back_attempt(name) end
   goes_away(machine, d.egress)
+  spread_parts()
   return true
 end
 
@@ -66,11 +67,12 @@ if verdict == 'unsent' then  -- the place in line was not used
 elseif verdict == 'away' then
   ours = true
   goes_away(machine, d.egress)
+  spread_parts()
 elseif verdict == 'unreachable' then
   ours = is_our_network()
   if not ours then on_failed(d, job) end
 else
-  network_works(machine, d.egress)
+  if network_works(machine, d.egress) then spread_parts() end
   if verdict == 'ok' then
     on_success(d, job, latency)
   elseif verdict == 'throttled' then

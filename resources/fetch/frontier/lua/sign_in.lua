@@ -1,6 +1,6 @@
--- Notes that a fetcher is alive. Fetchers silent for a whole lease are forgotten.
--- needs: domain
--- ARGV: rules fetcher
-redis.call('ZADD', 'fetch:{0}:fetchers', now, ARGV[2])
-redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:fetchers', '-inf', now - rules.lease_ms)
+-- Notes that a fetcher is alive. Fetchers silent for a whole lease are forgotten, and others own their domains.
+-- needs: domain owners line network spread
+-- ARGV: rules fetcher machine egresses   -> 1
+sign_in(ARGV[2], ARGV[3], ARGV[4])
+wake()
 return 1

@@ -30,12 +30,14 @@ local DEFAULTS = {
   popular_fast = 0, popular_slow = 0,  -- 1: the last job of the lane was one of popular content
   -- the egress of its requests, by name; '' is the machine's own
   egress = '',
+  -- the fetcher that it is lent to, by name
+  lent = '',
   -- for people
   ok = 0, throttled = 0, failed = 0, ok_at = 0, asked_at = 0, status = '', bytes = 0,
 }
 
 -- Fields that are always text.
-local TEXTS = {egress = 1, robots_job = 1, status = 1}
+local TEXTS = {egress = 1, lent = 1, robots_job = 1, status = 1}
 
 -- The scope of requests by that egress.
 local function via(name, egress) return egress == '' and name or name .. ' via ' .. egress end

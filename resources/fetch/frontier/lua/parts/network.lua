@@ -4,8 +4,10 @@ local function network_name(machine, egress) return 'fetch:{0}:network:' .. via(
 local function unreachable_name(machine, egress) return 'fetch:{0}:unreachable:' .. via(machine, egress) end
 local function untold_name(machine, egress) return 'fetch:{0}:untold:' .. via(machine, egress) end
 
+-- True if it may have been away.
 local function network_works(machine, egress)
-  redis.call('DEL', network_name(machine, egress), unreachable_name(machine, egress), untold_name(machine, egress))
+  local names = {network_name(machine, egress), unreachable_name(machine, egress), untold_name(machine, egress)}
+  return redis.call('DEL', unpack(names)) > 0
 end
 
 -- Adds a member to a set of recent ones: those within the window.

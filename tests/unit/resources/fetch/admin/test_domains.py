@@ -109,6 +109,12 @@ def test_the_page_says_what_robots_asks_for(clock: Clock, admin_client: Client) 
     assert "robots.txt is being fetched" not in known
 
 
+def test_the_page_names_the_fetcher_that_owns_the_domain(row: FetchDomain, clock: Clock, admin_client: Client) -> None:
+    assert facts(text_of(admin_client.get(page_of(row))))["Fetcher"] == "none runs"
+    stores.run_steps(queue.sign_in_fetcher("here:1"))
+    assert facts(text_of(admin_client.get(page_of(row))))["Fetcher"] == "here:1"
+
+
 def test_a_domain_of_which_nothing_is_known_has_a_page(row: FetchDomain, admin_client: Client) -> None:
     text = text_of(admin_client.get(page_of(row)))
     assert "Nothing is queued." in text

@@ -1,11 +1,12 @@
 """Explanations of a domain, from records as the frontier keeps them, and proposals for the scope of limits."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from resources.fetch.frontier import explain, queue
-from resources.fetch.frontier.jobs import DomainLimits, RateVerdict, RequestReport, Surroundings
+from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, RateVerdict, RequestReport, Surroundings
 from resources.fetch.frontier.politeness import Politeness
 from retry import stores
 from tests.support import frontier
@@ -112,12 +113,23 @@ def test_without_a_fetcher_that_is_said_first_where_it_is_what_is_missing(clock:
     assert lines[-1] == NOBODY
 
 
+def test_the_owner_of_a_domain_is_told(clock: Clock) -> None:
+    frontier.backlog()
+    assert run(queue.read_surroundings("", frontier.HOST)).owner == ""
+    run(queue.sign_in_fetcher("here:1"))
+    around = run(queue.read_surroundings("", frontier.HOST))
+    assert around == Surroundings(1, 1, owner="here:1")
+    assert told(clock, around)[-1] == "Fetcher 1 of here sends its requests."
+
+
 def test_a_network_that_is_away_is_told(clock: Clock) -> None:
     for worker in ("here:1", "here:2", "there:1"):
         run(queue.sign_in_fetcher(worker))
     assert run(queue.read_surroundings("")) == Surroundings(3, 2)
     frontier.backlog()
-    frontier.report(frontier.claimed(machine="here"), AWAY, machine="here")
+    for name in "bcdefgh":  # some of them are here's
+        frontier.enqueue(frontier.job(host=f"{name}.example.com"))
+    frontier.report(cast(ClaimedJob, frontier.claim(worker="here:1", machine="here")), AWAY, machine="here")
     found = run(queue.read_surroundings(""))
     assert (found, run(queue.read_surroundings("other"))) == (Surroundings(3, 2, ("here",)), Surroundings(3, 2))
     assert told(clock, found)[0] == "The network of here is down: other fetchers take over."

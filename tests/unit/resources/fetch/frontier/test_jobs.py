@@ -83,6 +83,7 @@ def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, s
     for _ in range(2):
         frontier.claim(worker="w")
     frontier.claim(worker="another")
+    run(queue.sign_out_fetcher("another"))
     clock.pass_by(1)
     assert run(queue.requeue_unheld_jobs("w", [held.key])) == 2
     clock.pass_by(settings.FETCH_LEASE_SECONDS / 2)

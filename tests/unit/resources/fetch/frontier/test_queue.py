@@ -61,6 +61,7 @@ def test_a_host_that_does_not_decide_when_all_is_done_waits_for_shorter_jobs(clo
 
 def test_a_job_waits_for_shorter_ones_so_many_times_its_length_at_the_most(clock: Clock, settings: Settings) -> None:
     settings.FETCH_SLOTS = 2
+    idle()
     enqueue(job("long", "long.example.com", expected_seconds=3))
     for minutes in range(3):
         enqueue(*(job("1", f"{minutes}-{number}.example.com", expected_seconds=1) for number in range(30)))
@@ -185,6 +186,7 @@ def test_jobs_that_are_done_leave_only_what_was_learnt(clock: Clock, servers: Re
     assert left == {
         *(f"fetch:{{0}}:domain:{HOST}".encode(), b"fetch:{0}:domains"),
         *(b"fetch:{0}:clock", b"fetch:{0}:queued", b"fetch:{0}:token"),
+        *(b"fetch:{0}:fetchers", b"fetch:{0}:machines", b"fetch:{0}:owners", b"fetch:{0}:owned", b"fetch:{0}:spread"),
     }
     assert servers.state.client.get("fetch:{0}:queued") == b"0"
 

@@ -1,7 +1,9 @@
 """The frontier against a model: random interleavings of all its calls."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha1
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +31,8 @@ EGRESS = {"a.example.com": "", "b.example.com": "x"}
 HOSTS = list(EGRESS)
 NAMES = [f"{host}/{name}" for host in HOSTS for name in "1234"]
 MOST_IN_FLIGHT = 8
+MACHINES = {"m": "w", "another": "another:w"}
+"""The fetcher of each machine."""
 
 
 def text(name: object) -> str:
@@ -36,17 +40,22 @@ def text(name: object) -> str:
     return name.decode()
 
 
+def part_of(lent: object, host: str) -> str:
+    """The part that the host moves with: that of its name, or the loans of a fetcher."""
+    number = int(sha1(host.encode()).hexdigest()[:2], 16) % 64
+    return scope_via(f"lent to {text(lent)}" if lent else str(number), EGRESS[host])
+
+
 Hashes = dict[str, dict[str, str]]
 Sets = dict[str, list[str]]
 
 
 def read_frontier(servers: RedisServers) -> tuple[Hashes, Sets, int]:
-    """Returns the hashes of jobs and domains, the sorted sets, by their names in the frontier; and the queued jobs."""
+    """Returns the hashes of jobs, domains and owners, the sorted sets, by their names; and `fetch:{0}:queued`."""
     state = servers.state.client
     names = [text(key) for key in state.keys("fetch:*")]
-    hashes = [
-        name for name in names if name.startswith(("fetch:{0}:job:", "fetch:{0}:domain:")) or name == "fetch:{0}:left"
-    ]
+    named = {"fetch:{0}:left", "fetch:{0}:owners"}
+    hashes = [name for name in names if name.startswith(("fetch:{0}:job:", "fetch:{0}:domain:")) or name in named]
     lines = ("fetch:{0}:jobs:", "fetch:{0}:due:", "fetch:{0}:short:", "fetch:{0}:waiting:")
     sets = [
         name
@@ -68,10 +77,11 @@ def read_frontier(servers: RedisServers) -> tuple[Hashes, Sets, int]:
 
 @dataclass(slots=True)
 class Known:
-    """The model's record of one job: the ids of its waiters, and its holder's claim."""
+    """The model's record of one job: the ids of its waiters, and its holder's machine and claim."""
 
     waiters: set[str]
     state: str = "waiting"
+    machine: str = ""
     claim: jobs.ClaimedJob | None = None
     leased_until: float = 0.0
     told: int = 0
@@ -133,12 +143,28 @@ class Frontier(RuleBasedStateMachine):
             assert isinstance(found, jobs.JobEnqueued)
             self.jobs[name] = Known({waiter.id})
 
-    @rule(lanes=st.sampled_from([jobs.FETCH_LANES, ("fast",), ("slow",)]))
-    def claim(self, lanes: tuple[jobs.FetchLane, ...]) -> None:
-        self._claim(lanes)
+    @rule(
+        lanes=st.sampled_from([jobs.FETCH_LANES, ("fast",), ("slow",)]), machine=st.sampled_from(["m", "m", "another"])
+    )
+    def claim(self, lanes: tuple[jobs.FetchLane, ...], machine: str) -> None:
+        self._claim(lanes, machine)
 
-    def _claim(self, lanes: tuple[jobs.FetchLane, ...]) -> None:
-        found = claim(*lanes)
+    @rule(machine=st.sampled_from(list(MACHINES)), comes=st.booleans())
+    def a_fetcher_comes_or_goes(self, machine: str, comes: bool) -> None:
+        fetcher = MACHINES[machine]
+        run(queue.sign_in_fetcher(fetcher, machine) if comes else queue.sign_out_fetcher(fetcher))
+
+    def _is_owner(self, machine: str, host: str) -> bool:
+        """True also if its network is away: then it may try anybody's domains."""
+        state = self.servers.state.client
+        owner = state.hget(
+            "fetch:{0}:owners", part_of(state.hget(f"fetch:{{0}}:domain:{scope_via(host, EGRESS[host])}", "lent"), host)
+        )
+        away = f"fetch:{{0}}:network:{scope_via(machine, EGRESS[host])}"
+        return owner == MACHINES[machine].encode() or bool(state.exists(away))
+
+    def _claim(self, lanes: tuple[jobs.FetchLane, ...], machine: str = "m") -> None:
+        found = claim(*lanes, machine=machine)
         if isinstance(found, jobs.NothingDue):
             assert found.wait_seconds <= 60
             return
@@ -150,11 +176,12 @@ class Frontier(RuleBasedStateMachine):
         if known.claim:
             assert held.token > known.claim.token
             self.old.append(known.claim)
-        known.claim, known.leased_until = held, self.clock.seconds + 15
+        known.claim, known.machine, known.leased_until = held, machine, self.clock.seconds + 15
         known.state = "ending" if isinstance(found, jobs.DeadJob) else "running"
         known.told = len(known.waiters)
         if isinstance(found, jobs.ClaimedJob):
             assert held.lane in lanes
+            assert self._is_owner(machine, held.host), "claimed by another than its owner"
             assert self.clock.seconds >= self.blocked[held.host], "sent to a blocked host"
             assert held.host not in self.paused, "sent to a paused host"
             assert not self._asks_robots(held.host, but=name), "sent while robots.txt is asked for"
@@ -201,7 +228,7 @@ class Frontier(RuleBasedStateMachine):
             "again": RetryJob(3),
             "back": PutJobBack(),
         }
-        found = report(claim, jobs.RequestReport(verdict, 0.1, "x", asked), steps[then])
+        found = report(claim, jobs.RequestReport(verdict, 0.1, "x", asked), steps[then], known.machine)
         if verdict is jobs.RateVerdict.THROTTLED:
             self.blocked[claim.host] = max(self.blocked[claim.host], self.clock.seconds + asked)
         match found:
@@ -276,7 +303,7 @@ class Frontier(RuleBasedStateMachine):
         held = data.draw(st.lists(known, unique=True))
         run(queue.requeue_unheld_jobs("w", [f"https://{name}" for name in held]))
         for name, one in self.jobs.items():
-            if name not in held:
+            if name not in held and one.machine == "m":
                 one.state = "waiting"
 
     @precondition(lambda self: self.jobs)
@@ -323,8 +350,20 @@ class Frontier(RuleBasedStateMachine):
                 places = [f"fetch:{{0}}:{name}" for name in lines if scope_via(host, egress) in sets[name]]
                 assert places == [place for place in [fields.get(f"at_{lane}", "")] if place]
                 assert all(place.endswith(scope_via("", egress)) for place in places)
+            self._moves_with_its_part(host, fields)
         for name in {name.partition(":")[2] for name in sets if name.startswith(("due:", "short:"))}:
             assert sorted(sets.get(f"due:{name}", [])) == sorted(sets.get(f"short:{name}", []))
+
+    def _moves_with_its_part(self, host: str, fields: dict[str, str]) -> None:
+        """A domain that stands in lines of a fetcher is noted by its part, also while the part moves."""
+        scope, state = scope_via(host, EGRESS[host]), self.servers.state.client
+        part = part_of(fields.get("lent", "").encode(), host)
+        stands = any(re.search(":[123]:", fields.get(f"at_{lane}", "")) for lane in jobs.FETCH_LANES)
+        noted = state.sismember(f"fetch:{{0}}:standing:{part}", scope)
+        moves = state.sismember(f"fetch:{{0}}:moving:{part}", scope)
+        assert not stands or noted or moves
+        assert stands or not noted
+        assert not moves or state.sismember("fetch:{0}:moved", part)
 
     def _every_job_is_in_one_place(self, hashes: Hashes, sets: Sets, number_queued: int) -> None:
         names = [f"https://{name}" for name in self.jobs]

@@ -135,3 +135,15 @@ def test_all_is_done_as_early_as_with_the_most_left_first_and_earlier_on_average
         means.append(fmean(ends))
     assert makespans[1] <= 1.01 * makespans[0]
     assert means[1] <= 0.6 * means[0]
+
+
+def test_two_fetchers_with_domains_of_their_own_are_done_about_as_early_as_one_with_all_slots(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetches, makespans = population(1)[:400], []
+    for machines in (1, 2):
+        rules = Politeness(slots=10 // machines, lease_seconds=600)
+        monkeypatch.setattr(queue, "configured_politeness", cache(lambda rules=rules: rules))
+        ends = drain(clock, [replace(each, host=f"{machines}.{each.host}") for each in fetches], 10, machines)
+        makespans.append(max(ends))
+    assert makespans[1] <= 1.1 * makespans[0], makespans

@@ -230,3 +230,13 @@ async def test_a_refusal_behind_a_redirect_is_that_hosts_own(
     sender = stores.run_steps(queue.read_domain_record(f"127.0.0.1:{origin.port}"))
     assert float(sender[1].get("throttled", 0)) == 0
     assert float(sender[1].get("block_until", 0)) <= sender[0]
+
+
+async def test_an_address_belongs_to_the_machine_that_has_it(settings: Settings) -> None:
+    settings.FETCH_EGRESS = [
+        "here=127.0.0.2",
+        "elsewhere=192.0.2.1",
+        "proxy=http://192.0.2.1:3128",
+        "six=[2001:db8::1]",
+    ]
+    assert attempt.own_egresses() == ["here", "proxy"]
