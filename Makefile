@@ -1,6 +1,7 @@
 # make run     the whole site on http://127.0.0.1:8000, Ctrl-C ends it
 # make release brings database and static files up to date, once for several machines
 # make test    all tests; DB=postgres: those that use the database, on a private PostgreSQL
+# make test-cluster  tests of three machines in networks of their own, by one process
 # make check   style, types, import contracts, migrations, settings
 # make audit   looks for known weaknesses in the installed packages; asks the network
 # make bench   benchmarks
@@ -26,7 +27,7 @@ run_tests := $(ALONE) $(postgres) $(python) -m pytest
 # A test that fails beside others is run once more by itself: a busy machine is no fault of the site.
 AGAIN := --last-failed --last-failed-no-failures none
 
-.PHONY: setup run release test check audit bench chaos clean
+.PHONY: setup run release test test-cluster check audit bench chaos clean
 .DEFAULT_GOAL := run
 
 setup:
@@ -44,6 +45,11 @@ test:
 	@echo "This takes about $(if $(filter postgres,$(DB)),5,10) minutes on two cores."
 	@$(MAKE) --no-print-directory setup
 	$(run_tests) -n auto --durations=20 --durations-min=1 || $(run_tests) $(AGAIN)
+
+# Stores of their own, and one cluster for all tests.
+test-cluster:
+	@CLUSTER=1 DB=postgres ./setup.sh --dev
+	$(ALONE) $(python) -m pytest tests/cluster
 
 check: setup
 	$(python) -m ruff check .

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes .venv with the pinned packages, and installs missing packages of the system.
 #   ./setup.sh         packages for `make run`
-#   ./setup.sh --dev   and those for tests, checks and benchmarks; DB=postgres: PostgreSQL too
+#   ./setup.sh --dev   and those for tests, checks and benchmarks; DB=postgres: PostgreSQL too;
+#                      CLUSTER=1: those of `make test-cluster`
 # A second run does only new changes. It never starts, stops or configures a service of the system.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -31,6 +32,11 @@ if [ "${1:-}" = --dev ]; then
     need curl curl
     need wget wget
     need wrk wrk
+    if [ "${CLUSTER:-0}" = 1 ]; then
+        need haproxy haproxy
+        need iproute2 ip
+        need nftables nft
+    fi
     if [ "${DB:-sqlite}" = postgres ]; then need postgresql initdb /usr/lib/postgresql/*/bin/initdb; fi
 fi
 
@@ -83,7 +89,7 @@ install_packages() {
     remove_policy
     if [ -d /run/systemd/system ]; then # nor at the next boot
         for package in "${packages[@]}"; do
-            case $package in nginx | redis-server | postgresql) "${as_root[@]}" systemctl disable "$package" || true ;; esac
+            case $package in nginx | redis-server | postgresql | haproxy | nftables) "${as_root[@]}" systemctl disable "$package" || true ;; esac
         done
     fi
 }

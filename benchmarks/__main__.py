@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
+from .cluster import scaling, state_costs
 from .feeds import combined_feed, order, parser, pings, scan
 from .fetch import client, fetcher, fetchers, frontier, slow_domain
 from .figures import Figure, Note
@@ -69,6 +70,9 @@ ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "growth_segments": segments.measure,
     "growth_feeds": feeds.measure,
     "growth_urls": urls.measure,
+    "cluster_painters": scaling.measure_painters,
+    "cluster_fetchers": scaling.measure_fetchers,
+    "cluster_state": state_costs.measure,
 }
 """Run only when they are named: they need what is not installed here, or take long, and have no bound."""
 

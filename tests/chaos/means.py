@@ -71,7 +71,7 @@ def can_compile() -> bool:
 
 @contextmanager
 def running(data: Path, folder: Path, host: str, address: str) -> Iterator[Means]:
-    with _small_disk(data) as disk, _own_names(folder, host, address) as names, _own_clock(folder) as clock:
+    with _small_disk(data) as disk, _own_names(folder, host, address) as names, own_clock(folder) as clock:
         yield Means(disk, names, clock)
 
 
@@ -109,7 +109,8 @@ def _own_names(folder: Path, host: str, address: str) -> Iterator[Names | None]:
 
 
 @contextmanager
-def _own_clock(folder: Path) -> Iterator[Clock | None]:
+def own_clock(folder: Path) -> Iterator[Clock | None]:
+    """A clock for processes that get its environment. None where it cannot be compiled."""
     if not can_compile():
         yield None
         return

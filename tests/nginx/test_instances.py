@@ -84,6 +84,8 @@ def test_balancers_ask_main_under_any_host(site: RunningFront, probe: str) -> No
     assert site.get(probe, host="10.0.0.7").status == 200
     [asked] = site.main.asked
     assert (asked.target, asked.headers["host"]) == (probe, "localhost")
+    assert asked.headers["x-forwarded-for"] == "127.0.0.1"
+    assert "uninitialized" not in site.log.read_text()  # a line for each check
     site.main.close()
     answer = site.get(probe, host="10.0.0.7")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")

@@ -37,12 +37,12 @@ class FeedServers:
 
 
 @contextmanager
-def running(number: int) -> Iterator[FeedServers]:
+def running(number: int, address: str = "127.0.0.1") -> Iterator[FeedServers]:
     """So many feeds, each at a host of its own."""
     books = FeedServers()
     books.gate.set()
     with ExitStack() as stack:
-        books.urls = [stack.enter_context(serving(_handler(books))) for _ in range(number)]
+        books.urls = [stack.enter_context(serving(_handler(books), (address, 0))) for _ in range(number)]
         yield books
 
 

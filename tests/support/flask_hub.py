@@ -35,17 +35,17 @@ class FlaskHub:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[FlaskHub]:
+def running(directory: Path, address: str = "127.0.0.1") -> Iterator[FlaskHub]:
     storage = SQLite3HubStorage(str(directory / "hub.sqlite3"))
     with ThreadPoolExecutor(THREADS) as pool:
         hub = Hub(storage, _Tasks(pool), REQUEST_TIMEOUT=10)
         app = Flask(__name__)
         app.config["PUBLISH_SUPPORTED"] = True
         app.register_blueprint(hub.build_blueprint(url_prefix="/hub"))
-        server = make_server("127.0.0.1", 0, app, threaded=True)
+        server = make_server(address, 0, app, threaded=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            yield FlaskHub(f"http://127.0.0.1:{server.server_port}/hub", storage)
+            yield FlaskHub(f"http://{address}:{server.server_port}/hub", storage)
         finally:
             server.shutdown()
 

@@ -22,17 +22,28 @@ START_SECONDS = 30
 
 def main(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by TERM"))  # so that the server is stopped
-    directory = Path(tempfile.mkdtemp(prefix="tarry-pg-", dir="/tmp"))
-    prefix = _owned_by_an_ordinary_user(directory)
-    data = directory / "data"
+    directory = make_directory()
     try:
-        _run([*prefix, _tool("initdb"), "-D", str(data), "-U", "tarry", "-A", "trust", "--no-sync", "-E", "UTF8"])
+        data, prefix = make_data(directory)
         ending = [*(prefix or ["setpriv"]), "--pdeathsig", "QUIT"]
-        with _server([*ending, _tool("postgres"), "-D", str(data)], directory):
+        with _server([*ending, find_tool("postgres"), "-D", str(data)], directory):
             url = f"postgres://tarry@/{directory}/postgres"  # as django-environ writes a socket's directory
             return subprocess.run(command, env={**os.environ, "DATABASE_URL": url}, check=False).returncode
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def make_directory() -> Path:
+    """Makes a directory for a server, with a short path."""
+    return Path(tempfile.mkdtemp(prefix="tarry-pg-", dir="/tmp"))
+
+
+def make_data(directory: Path) -> tuple[Path, list[str]]:
+    """Makes the data of a server. Returns their folder, and what runs commands as the user who owns it."""
+    prefix, data = _give_to_an_ordinary_user(directory), directory / "data"
+    options = ["-U", "tarry", "-A", "trust", "--no-sync", "-E", "UTF8"]
+    _run([*prefix, find_tool("initdb"), "-D", str(data), *options])
+    return data, prefix
 
 
 @contextmanager
@@ -68,7 +79,7 @@ def _answers(path: Path) -> bool:
     return True
 
 
-def _owned_by_an_ordinary_user(directory: Path) -> list[str]:
+def _give_to_an_ordinary_user(directory: Path) -> list[str]:
     """PostgreSQL refuses root: for root, a prefix that runs a command as another user."""
     if os.getuid() != 0:
         return []
@@ -78,8 +89,8 @@ def _owned_by_an_ordinary_user(directory: Path) -> list[str]:
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
-def _tool(name: str) -> str:
-    """Debian keeps PostgreSQL's programs out of the PATH."""
+def find_tool(name: str) -> str:
+    """The path of a program of PostgreSQL. Debian keeps them out of the PATH."""
     known = [shutil.which(name), *sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)]
     found = next(filter(None, known), None)
     if found is None:

@@ -19,6 +19,8 @@ class Site:
     base_url: str
     data: Path
     output: Path
+    metrics_token: str = ""
+    """The site's METRICS_TOKEN, where it is asked from another machine."""
 
     def health(self) -> tuple[int, Any]:
         """The status and the JSON of /healthz; 0 without an answer."""
@@ -33,7 +35,10 @@ class Site:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels."""
-        with urllib.request.urlopen(f"{self.base_url}/metrics", timeout=20) as answer:
+        asking = urllib.request.Request(f"{self.base_url}/metrics")
+        if self.metrics_token:
+            asking.add_header("Authorization", f"Bearer {self.metrics_token}")
+        with urllib.request.urlopen(asking, timeout=20) as answer:
             families = list(text_string_to_metric_families(answer.read().decode()))
         samples = [sample for family in families for sample in family.samples if sample.name == name]
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())

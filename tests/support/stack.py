@@ -40,6 +40,9 @@ class Stack(Site):
     It ends with the process that started it, even if that is killed. It never touches another run.
     """
 
+    prefix: tuple[str, ...] = ()
+    """Put before its commands, as what runs them in another network."""
+
     def __init__(self, **environment: str) -> None:
         # Short, since it holds unix sockets.
         self.directory = Path(tempfile.mkdtemp(prefix="tarry-flow-", dir="/tmp"))
@@ -75,10 +78,16 @@ class Stack(Site):
 
     def start(self) -> None:
         """Starts everything and waits until all parts are healthy."""
+        self.begin_to_start()
+        self.wait_until_healthy(START_SECONDS)
+        PREPARED_DATA.take(self.data)
+
+    def begin_to_start(self) -> None:
+        """Starts everything, and returns at once."""
         PREPARED_DATA.give(self.data)
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "project.run"],
+                [*self.prefix, "setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "project.run"],
                 cwd=ROOT,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -86,8 +95,6 @@ class Stack(Site):
                 stderr=subprocess.STDOUT,
                 process_group=0,  # a process that signals its own group there does not mean the tests
             )
-        self.wait_until_healthy(START_SECONDS)
-        PREPARED_DATA.take(self.data)
 
     def end(self) -> None:
         """Kills everything, which is quicker than to ask, and removes the directory."""
@@ -235,7 +242,7 @@ class Stack(Site):
         command = [sys.executable, "-m", "tests.support.command_server", str(self._commands_socket)]
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *command],
+                [*self.prefix, "setpriv", "--pdeathsig", "KILL", *command],
                 cwd=ROOT,
                 env=self.managed(),
                 stdin=subprocess.DEVNULL,
@@ -249,7 +256,12 @@ class Stack(Site):
         """Starts a management command on the stack; the caller ends it."""
         command = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(
-            command, cwd=ROOT, env=self.managed(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*self.prefix, *command],
+            cwd=ROOT,
+            env=self.managed(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def managed(self) -> dict[str, str]:

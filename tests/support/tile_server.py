@@ -63,10 +63,10 @@ class TileServer:
 
 
 @contextmanager
-def running(**given: object) -> Iterator[TileServer]:
+def running(address: str = "127.0.0.1", **given: object) -> Iterator[TileServer]:
     books = TileServer(**given)  # type: ignore[arg-type]
     books.gate.set()
-    with serving(_handler(books)) as books.url:
+    with serving(_handler(books), (address, 0)) as books.url:
         yield books
 
 

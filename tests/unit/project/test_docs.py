@@ -85,6 +85,7 @@ MAKE_BLOCKS = [
     code_block("README.md", "", "make run"),
     code_block("README.md", "", "make test"),
     code_block("CONTRIBUTING.md", "", "make check"),
+    code_block("CONTRIBUTING.md", "", "make test-cluster"),
     code_block("docs/benchmarks.md", "", "make bench"),
     code_block("docs/reliability.md", "", "make chaos"),
 ]
