@@ -32,8 +32,10 @@ if [ "${1:-}" = --dev ]; then
     need curl curl
     need wget wget
     need wrk wrk
+    need systemd systemd-analyze
+    need haproxy haproxy
+    need openssl openssl
     if [ "${CLUSTER:-0}" = 1 ]; then
-        need haproxy haproxy
         need iproute2 ip
         need nftables nft
     fi

@@ -42,7 +42,7 @@ class Environment:
         return str(self._read.str(name, default))
 
     def words(self, name: str, default: Sequence[str] = ()) -> list[str]:
-        return list(self._read.list(name, default=list(default)))
+        return list(self._read.list(name, default=[])) or list(default)
 
     def database(self, name: str, default: str) -> dict[str, Any]:
         return dict(self._read.db_url(name, default))

@@ -99,6 +99,7 @@ FOLLOWING = {
     "cookies of http": (COOKIES, {"PUBLIC_URL": "http://tarry.example"}, "False False 0 ['http://tarry.example']"),
     "hosts of the address": (HOSTS, HTTPS, "tarry.example localhost 127.0.0.1 [::1]"),
     "given hosts": (HOSTS, {"ALLOWED_HOSTS": "a.example,.b.example"}, "a.example .b.example"),
+    "no given hosts": (HOSTS, {**HTTPS, "ALLOWED_HOSTS": ""}, "tarry.example localhost 127.0.0.1 [::1]"),
     "a connection that is cut off": (
         "*(s.DATABASES['default']['OPTIONS'][name] for name in ('connect_timeout', 'tcp_user_timeout'))",
         {"DATABASE_URL": "postgres://tarry@db/tarry?connect_timeout=7"},
