@@ -56,7 +56,7 @@ def test_who_stays_away_for_fourteen_days_is_no_reader_any_more(monkeypatch: pyt
 def test_what_is_known_of_readers_is_forgotten_in_the_end(redis_servers: RedisServers) -> None:
     sea = feed_rows.feed("sea")
     followers.note_readers({"sea 000001"}, NOW)
-    left = redis_servers.state.client.ttl(f"feeds:readers:{sea.pk}:20261101")
+    left = redis_servers.state.client.ttl(f"feeds:{{0}}:readers:{sea.pk}:20261101")
     assert 14 * DAY.total_seconds() < left <= 15 * DAY.total_seconds()
 
 
