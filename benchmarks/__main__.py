@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-from .cluster import scaling, state_costs
+from .cluster import scale, scaling, state_costs
 from .feeds import combined_feed, order, parser, pings, scan
 from .fetch import client, fetcher, fetchers, frontier, slow_domain
 from .figures import Figure, Note
-from .growth import feeds, segments, urls, waiting_crowds
+from .growth import database_rows, feeds, segments, urls, waiting_crowds
 from .machine import raise_file_limit
 from .mirror import ingest
 from .peers import cached, cold, files, herd, isolation
@@ -70,9 +70,11 @@ ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "growth_segments": segments.measure,
     "growth_feeds": feeds.measure,
     "growth_urls": urls.measure,
+    "growth_rows": database_rows.measure,
     "cluster_painters": scaling.measure_painters,
     "cluster_fetchers": scaling.measure_fetchers,
     "cluster_state": state_costs.measure,
+    "cluster_scale": scale.measure,
 }
 """Run only when they are named: they need what is not installed here, or take long, and have no bound."""
 
