@@ -18,7 +18,9 @@ from celery import Celery, signals
 from django.conf import settings
 
 from resources import machines, sandbox
-from retry import stores
+from retry import lanes, stores
+from retry.conf import conf
+from retry.errors import StoreUnavailable
 
 from . import release, schedule
 
@@ -114,7 +116,9 @@ def sign_in_queues(queues: Sequence[str]) -> None:
             for queue in queues:
                 pipeline.set(_queue_key(queue), 1, ex=WORKER_SIGN_IN_SECONDS)
             pipeline.execute()
-    except redis.RedisError as error:
+        for lane in set(queues) & conf().RETRY_LANES.keys():
+            lanes.note_worker(lane)
+    except (redis.RedisError, StoreUnavailable) as error:
         _workers_log.warning("could not sign in", extra={"error": str(error)})
 
 

@@ -3,6 +3,7 @@
 Other machines' settings are known by digests in `state`. Nothing is compared while that does not answer.
 """
 
+import ipaddress
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,32 +18,97 @@ from redis.exceptions import RedisError
 from resources import machines
 from retry import stores
 
-from .environment import storage_folder
+from .environment import own_store_url, storage_folder
+from .nginx_config import is_address
+from .paths import RuntimeDirectory
 from .processes import ROLES
 
-_ANSWERING = ("front", "main", "retry")
+LISTENERS = {
+    "main": "MAIN_LISTEN",
+    "retry": "RETRY_INSTANCE_LISTEN",
+    "state": "STATE_LISTEN",
+    "cache": "CACHE_LISTEN",
+}
+"""By role, the setting with the address at which this machine answers other machines."""
+
+SERVERS = {"main": "MAIN_SERVERS", "retry": "RETRY_SERVERS"}
+"""By role, the setting with the addresses at which other machines answer this one's front."""
+
+STORES = {"state": "REDIS_URL", "cache": "CACHE_URL"}
 
 
 def check_roles(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
-    """Checks ROLES against the places of the stores, of the database and of files."""
-    if tuple(settings.ROLES) == ROLES:
-        return []
-    return [*_missing_stores(), *_divided_roles(), *_unread_log(), *_lone_database(), *_lone_files()]
+    """Checks ROLES against the places of the stores, of the database and of files, and what listens for whom."""
+    listening = [*_addresses(), *_open_instances(), *_open_stores()]
+    if tuple(settings.ROLES) == ROLES or set(settings.ROLES) <= set(STORES):
+        return listening
+    return [*listening, *_missing_stores(), *_divided_roles(), *_unread_log(), *_lone_database(), *_lone_files()]
+
+
+def is_own_store(role: str) -> bool:
+    """Tells whether `state` or `cache` is the server that this machine starts if it has that role."""
+    socket = RuntimeDirectory(settings.RUNTIME_DIR).socket(role)
+    return bool(getattr(settings, STORES[role]) == own_store_url(socket, getattr(settings, f"{role.upper()}_PASSWORD")))
+
+
+def _addresses() -> Iterator[CheckMessage]:
+    given = {name: [getattr(settings, name)] for name in LISTENERS.values() if getattr(settings, name)}
+    given |= {name: list(getattr(settings, name)) for name in SERVERS.values()}
+    given |= {"MACHINE_URL": [settings.MACHINE_URL]} if settings.MACHINE_URL else {}
+    for name, addresses in given.items():
+        if wrong := [address for address in addresses if not is_address(address)]:
+            text = f"{name} has {wrong[0]!r}, which is no host and port."
+            yield Error(text, hint="Write host:port, as 10.0.0.5:8100, separated by commas.", id="project.E011")
+    try:
+        [ipaddress.ip_network(network, strict=False) for network in settings.FRONTS]
+    except ValueError as error:
+        yield Error(f"FRONTS must be addresses and networks: {error}.", hint="As 10.0.0.0/24.", id="project.E012")
+
+
+def _open_instances() -> Iterator[CheckMessage]:
+    for role in ("main", "retry"):
+        if getattr(settings, LISTENERS[role]) and not settings.FRONTS:
+            text = f"{LISTENERS[role]} is set, and FRONTS names no machine that may ask there."
+            hint = "Set FRONTS to the addresses or networks of the fronts: all others get 403."
+            yield Error(text, hint=hint, id="project.E008")
+
+
+def _open_stores() -> Iterator[CheckMessage]:
+    for role, address in STORES.items():
+        listen, setting = getattr(settings, LISTENERS[role]), f"{role.upper()}_PASSWORD"
+        if listen and not _is_loopback(listen) and not getattr(settings, setting):
+            text = f"{LISTENERS[role]} is {listen}, which other machines reach, and {setting} is empty."
+            hint = f"Set {setting} to a long random text, here and in {address} of the other machines."
+            yield Error(text, hint=hint, id="project.E009")
+        elif "\n" in getattr(settings, setting):
+            yield Error(f"{setting} has more than one line.", id="project.E009")
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _missing_stores() -> Iterator[CheckMessage]:
-    for number, (role, setting) in enumerate((("state", "REDIS_URL"), ("cache", "CACHE_URL")), start=1):
-        is_own = getattr(settings, setting) == f"unix://{settings.RUNTIME_DIR}/{role}.sock"
-        if is_own and role not in settings.ROLES:
+    for number, (role, setting) in enumerate(STORES.items(), start=1):
+        if is_own_store(role) and role not in settings.ROLES:
             text = f"ROLES lacks {role}, and {setting} names no server elsewhere."
             yield Error(text, hint=f"Set {setting} to redis://host:port/0, or add the role.", id=f"project.E00{number}")
 
 
 def _divided_roles() -> Iterator[CheckMessage]:
-    missing = [role for role in _ANSWERING if role not in settings.ROLES]
-    if missing and len(missing) < len(_ANSWERING):
-        text = f"ROLES has some of {', '.join(_ANSWERING)}, and not {', '.join(missing)}."
-        yield Error(text, hint="These three run on one machine, or on each of several.", id="project.E003")
+    """Checks that a front has both instances, here or elsewhere, and that an instance without a front is reached."""
+    has_front = "front" in settings.ROLES
+    for role, servers in SERVERS.items():
+        if has_front and role not in settings.ROLES and not getattr(settings, servers):
+            text = f"ROLES has front, and not {role}; {servers} names none elsewhere."
+            yield Error(text, hint=f"Add {role}, or set {servers} to host:port of one or more.", id="project.E003")
+        if role in settings.ROLES and not has_front and not getattr(settings, LISTENERS[role]):
+            text = f"ROLES has {role}, and not front; {LISTENERS[role]} is empty, so that no front reaches it."
+            yield Error(text, hint=f"Set {LISTENERS[role]} to host:port, and FRONTS.", id="project.E010")
 
 
 def _unread_log() -> Iterator[CheckMessage]:

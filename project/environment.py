@@ -111,6 +111,11 @@ def explain_polling_only(public_url: str) -> str:
     return f"Feeds are polled only: hubs and clouds cannot reach PUBLIC_URL ({named}) to announce news."
 
 
+def own_store_url(socket_path: Path, password: str) -> str:
+    """The address of a Redis server of this machine, by its socket."""
+    return f"unix://:{quote(password, safe='')}@{socket_path}" if password else f"unix://{socket_path}"
+
+
 def celery_broker(redis_url: str) -> tuple[str, dict[str, Any]]:
     """The server in Celery's spelling, with its transport options.
 
@@ -127,7 +132,7 @@ def celery_broker(redis_url: str) -> tuple[str, dict[str, Any]]:
     if parts.scheme != "unix":
         return redis_url, {}
     database = dict(parse_qsl(parts.query)).get("db", "0")
-    return f"redis+socket://{parts.path}?virtual_host={database}", {}
+    return f"redis+socket://{parts.netloc}{parts.path}?virtual_host={database}", {}
 
 
 def django_cache(cache_url: str) -> tuple[str, dict[str, Any]]:

@@ -24,6 +24,7 @@ backlog = listen_backlog()
 limit_request_line = 0
 limit_request_fields, limit_request_field_size = 1_000, 65_536
 control_socket_disable = True  # all instances would share one path
+keepalive = 75 if settings.MAIN_LISTEN or settings.RETRY_INSTANCE_LISTEN else 2  # longer than nginx keeps connections
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  gunicorn's own heartbeat files
 
 if _waits:

@@ -36,7 +36,7 @@ from redis.retry import Retry
 from resources import machines
 from resources.fetch.frontier import queue
 from resources.traffic import counter
-from retry import claims, responses, servers, stores
+from retry import claims, lanes, responses, servers, stores
 from retry.conf import conf, partition_root
 
 from . import celery, figures, middleware
@@ -193,6 +193,8 @@ def _check_queues() -> None:
     own = [settings.MACHINE_QUEUE] if "work" in settings.ROLES else []
     if unserved := celery.list_unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE, *own]):
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
+    if unfit := lanes.list_unfit_machines():
+        raise UnhealthyError(f"workers lack the database or the storage: {', '.join(unfit)}")
 
 
 def _check_sweeper() -> None:

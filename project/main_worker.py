@@ -14,12 +14,14 @@ Addresses: nginx passes the bytes of a query on as they are, and gunicorn refuse
 percent-encode other bytes; for clients that do not, this worker does.
 """
 
+import math
 import mmap
 import re
 import struct
 import time
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from types import FrameType
@@ -33,7 +35,8 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from retry import metrics
-from retry.headers import MALFORMED_ANSWER
+from retry.conf import conf
+from retry.headers import MALFORMED_ANSWER, NO_FRONT_ANSWER, is_trusted_proxy
 
 SUCCESSOR_PATIENCE_SECONDS = 60.0
 """A worker that is told to end does so after this time even without a successor."""
@@ -123,17 +126,17 @@ _LATE_HEAD = (
 )
 
 
-def refuse_late(connection: socket, now: float | None = None) -> bool:
+def refuse_late(connection: socket, now: float | None = None, waited_seconds: float | None = None) -> bool:
     """Refuses a GET or HEAD whose X-Front-Since is long ago. Returns True if it did: then the connection is done.
 
     All other methods may change something and are never refused, nor are requests without the field. `now` is in Unix
-    seconds: the front's clock is that of this machine.
+    seconds: the front's clock is that of this machine. Requests of other machines are told by their wait in line here.
     """
     try:
         begin = connection.recv(PEEKED_BYTES, MSG_PEEK | MSG_DONTWAIT)
     except OSError:
         return False
-    if not _is_late(begin, time.time() if now is None else now):
+    if not _is_late(begin, time.time() if now is None else now, waited_seconds):
         return False
     metrics.count_answer("main", "late")
     _send_answer(connection, _late_answer(begin))
@@ -148,17 +151,18 @@ def _late_answer(begin: bytes) -> bytes:
     return head if begin.startswith(b"HEAD ") else head + body
 
 
-def _is_late(begin: bytes, now: float) -> bool:
-    if not begin.startswith((b"GET ", b"HEAD ")):
-        return False
+def _is_late(begin: bytes, now: float, waited_seconds: float | None) -> bool:
     since = _SINCE.search(begin)
-    return since is not None and now - float(since[1]) > MAX_WAITED_SECONDS
+    if since is None or not begin.startswith((b"GET ", b"HEAD ")):
+        return False
+    return (now - float(since[1]) if waited_seconds is None else waited_seconds) > MAX_WAITED_SECONDS
 
 
 def _send_answer(connection: socket, answer: bytes) -> None:
     """Sends the answer. Reads the received bytes first: else closing the connection would discard the answer."""
     try:
-        connection.recv(MAX_SENT_BYTES, MSG_DONTWAIT)
+        with suppress(BlockingIOError):
+            connection.recv(MAX_SENT_BYTES, MSG_DONTWAIT)
         connection.sendall(answer)
     except OSError:
         return  # the front has given it up
@@ -171,6 +175,20 @@ def _is_closed_by_front(connection: socket) -> bool:
         return False
     except OSError:
         return True
+
+
+REFUSED_SECONDS, MAX_REFUSED = 1.0, 100
+"""How long, and how many at the most, refused connections stay open for their clients to read the answer."""
+
+
+def is_remote(client: object) -> bool:
+    """Tells whether a connection came by TCP. gunicorn names its client by a tuple then."""
+    return isinstance(client, tuple)
+
+
+def is_of_front(client: Any) -> bool:
+    """Tells whether a connection is a front's: by this machine's socket, or from one of FRONTS."""
+    return not is_remote(client) or is_trusted_proxy(client[0], conf().FRONTS)
 
 
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
@@ -198,16 +216,34 @@ class SheddingWorker(SucceededWorker):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._line: deque[Any] = deque()
+        self._line: deque[tuple[Any, float]] = deque()
+        self._refused: deque[tuple[Any, float]] = deque()
         self._handed_out = 0
 
     def enqueue_req(self, conn: Any) -> None:
         if conn.initialized and _is_closed_by_front(conn.sock):
             self._close(conn)
+        elif not conn.initialized and not is_of_front(conn.client):
+            self._refuse(conn)
         else:
             conn.parser = conn.parser or EncodedRequestParser(self.cfg, conn.sock, conn.client)
-            self._line.append(conn)
+            self._line.append((conn, time.monotonic()))
             self._hand_out()
+
+    def notify(self) -> None:
+        super().notify()
+        self._close_refused(time.monotonic() - REFUSED_SECONDS)
+
+    def _refuse(self, conn: Any) -> None:
+        """Refuses a connection of no front. It ends a moment later: at once, its client might not read the answer."""
+        if len(self._refused) >= MAX_REFUSED:
+            self._close_refused(math.inf)
+        _send_answer(conn.sock, NO_FRONT_ANSWER)
+        self._refused.append((conn, time.monotonic()))
+
+    def _close_refused(self, before: float) -> None:
+        while self._refused and self._refused[0][1] < before:
+            self._close(self._refused.popleft()[0])
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         self._handed_out -= 1
@@ -226,8 +262,9 @@ class SheddingWorker(SucceededWorker):
     def _hand_out(self) -> None:
         """Hands out enough connections for no thread to wait for the next one."""
         while self._line and self._handed_out < REQUESTS_PER_THREAD * self.cfg.threads:
-            conn = self._line.popleft()
-            if refuse_late(conn.sock):
+            conn, since = self._line.popleft()
+            waited = time.monotonic() - since if is_remote(conn.client) else None
+            if refuse_late(conn.sock, waited_seconds=waited):
                 self._close(conn)
             else:
                 self._handed_out += 1

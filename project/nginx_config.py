@@ -13,8 +13,14 @@ from urllib.parse import urlsplit
 
 from django.http.request import validate_host
 
-from resources.mirror.file_headers import BY_DIGEST, DIRECT_ENDINGS, NAME_DIGITS, delivery_fields, delivery_headers
-from resources.mirror.file_paths import ADDRESS_PREFIX
+from resources.mirror.public_files import (
+    ADDRESS_PREFIX,
+    BY_DIGEST,
+    DIRECT_ENDINGS,
+    NAME_DIGITS,
+    delivery_fields,
+    delivery_headers,
+)
 from retry import headers, responses
 
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
@@ -23,7 +29,7 @@ from .preflight import FileLimits, StartError
 NGINX_TEMPLATES = (
     *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
     *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
-    *("conditions.conf", "files.conf", "static.conf", "problem.conf", "problem_maps.conf"),
+    *("conditions.conf", "files.conf", "static.conf", "problem.conf", "problem_maps.conf", "ready.conf"),
 )
 MAX_LOGGED_CHARACTERS = 200
 """The characters of an argument in the traffic log. Content with longer ones has no popularity."""
@@ -32,6 +38,12 @@ UPLOADS_PER_ADDRESS = 4
 DELIVERIES_PER_ADDRESS = 16
 SHUTDOWN_SPARE_SECONDS = 5
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
+NEXT_UPSTREAM_SECONDS = 4
+"""A request goes to another machine within this time: after a connection that failed, not after a slow answer."""
+MAX_FAILS, FAIL_SECONDS = 5, 3
+"""A machine that failed so often in this time is left out for as long."""
+KEPT_CONNECTIONS, KEPT_SECONDS = 16, 60
+"""Idle connections to other machines, for each worker of nginx. The instances keep theirs for longer."""
 
 FILES_HOST = "files.invalid"
 """The name by which nginx asks itself for files. Requests from outside cannot reach it, whatever they name."""
@@ -70,14 +82,19 @@ def read_waiting_site(server: str, listen: str, allowed_hosts: Sequence[str], ow
     name = f"[{host}]" if ":" in host else host
     if not listen:
         return WaitingSite("" if not name or validate_host(name, allowed_hosts) else name)
-    found = _LISTEN.fullmatch(listen)
-    if not found or not 0 < int(found[2]) < 65536:
+    if not is_address(listen):
         raise StartError(f"RETRY_LISTEN is {listen!r}; it must be an address and a port, as 127.0.0.1:8001.")
     if not name:
         raise StartError("RETRY_LISTEN is set, but RETRY_AFTER_SERVER is a path, which is answered on PORT.")
     if listen == own_listen:
         raise StartError(f"RETRY_LISTEN is {listen}, where the site listens already. Leave it out.")
     return WaitingSite(name, listen)
+
+
+def is_address(text: str) -> bool:
+    """Tells whether the text is a host and a port, as `10.0.0.1:8100`, `[::1]:8100` or `main.internal:8100`."""
+    found = _LISTEN.fullmatch(text)
+    return found is not None and 0 < int(found[2]) < 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +134,9 @@ class FrontConfig:
     bucket: FrontBucket | None = None
     samples: str = ""
     """The host and port at which nginx serves the demo's sample feeds; empty without them."""
+    main_servers: Sequence[str] = ()
+    """The hosts and ports of main instances; empty for the one of this machine. So too for waiting instances."""
+    retry_servers: Sequence[str] = ()
 
 
 def write_configuration(front: FrontConfig) -> None:
@@ -151,7 +171,11 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
     return {
         **{name: str(getattr(front, name)) for name in same},
         **{name: str(limit) for name, limit in asdict(front.limits).items()},
-        **{f"{name}_socket": str(runtime.socket(name)) for name in ("main", "retry", "front")},
+        "front_socket": str(runtime.socket("front")),
+        "main_servers": _upstream("main", runtime.socket("main"), front.main_servers),
+        "retry_servers": _upstream("retry", runtime.socket("retry"), front.retry_servers),
+        "next_upstream": _next_upstream(bool(front.main_servers or front.retry_servers)),
+        "draining": _quote_path(runtime.draining),
         "user": "user root;" if front.is_root else "",  # root's own nginx could not enter a private directory
         "runtime": str(runtime.nginx),
         "configuration": str(runtime.nginx),
@@ -256,6 +280,27 @@ def _reader_split(salt: str, place: str) -> str:
     """Two digits of the number that stands for a reader."""
     digits = " ".join(f"1% {number:02};" for number in range(99))
     return f'split_clients "{salt}{place}$network$http_user_agent" $reader_{place} {{ {digits} * 99; }}'
+
+
+def _upstream(name: str, socket: Path, servers: Sequence[str]) -> str:
+    """The servers of an upstream. One server is named twice: a request that a dying worker lost is tried again."""
+    addresses = servers or [f"unix:{socket}"]
+    if len(addresses) == 1:
+        lines = 2 * [f"server {addresses[0]} max_fails=0;"]
+    else:
+        lines = [f"server {address} max_fails={MAX_FAILS} fail_timeout={FAIL_SECONDS}s;" for address in addresses]
+    shared = [f"zone {name} 256k;", "least_conn;"]
+    kept = [f"keepalive {KEPT_CONNECTIONS};", f"keepalive_timeout {KEPT_SECONDS}s;"]  # after the way of balancing
+    return "\n    ".join([*shared, *lines, *kept] if servers else lines)
+
+
+def _next_upstream(has_other_machines: bool) -> str:
+    """The failures after which nginx asks another server. POST is asked anew only if no byte of it was sent.
+
+    A machine that is cut off refuses nothing: connecting takes too long there. A slow answer is not asked for again.
+    """
+    limit = f"proxy_next_upstream_timeout {NEXT_UPSTREAM_SECONDS}s;"
+    return f"proxy_next_upstream error timeout;\n{limit}" if has_other_machines else "proxy_next_upstream error;"
 
 
 def _ports(front: FrontConfig) -> str:

@@ -63,6 +63,8 @@ def front_config(
         hot_seconds=settings.HOT_SECONDS,
         bucket=None if folder else _front_bucket(),
         samples=samples,
+        main_servers=settings.MAIN_SERVERS,
+        retry_servers=settings.RETRY_SERVERS,
     )
 
 

@@ -43,6 +43,9 @@ class RuntimeDirectory:
         self.supervisor = root / "supervisord.conf"
         self.machine = root / "machine.json"
 
+    def redis_configuration(self, name: str) -> Path:
+        return self.root / f"{name}.conf"
+
     def socket(self, name: str) -> Path:
         return self.root / f"{name}.sock"
 

@@ -34,6 +34,8 @@ class ProcessPlan:
     small: bool = False
     own_state: bool = True
     own_cache: bool = True
+    main_listen: str = ""
+    retry_listen: str = ""
     state_max_bytes: int = 1024 * 1024 * 1024
     cache_max_bytes: int = 256 * 1024 * 1024
     paint_workers: int = 2
@@ -83,19 +85,32 @@ def _redis_servers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _redis_server(plan: ProcessPlan, name: str, directory: Path, *options: str) -> SupervisedProcess:
-    socket = ("--port", "0", "--unixsocket", str(plan.runtime.socket(name)), "--unixsocketperm", "700")
-    command = (*plan.launcher, plan.redis_server, *socket, "--dir", str(directory), "--save", "", *options)
+    """The server, with its configuration for listening: a password in a command would be seen by all users."""
+    socket = ("--unixsocket", str(plan.runtime.socket(name)), "--unixsocketperm", "700")
+    configured = (plan.redis_server, str(plan.runtime.redis_configuration(name)))
+    command = (*plan.launcher, *configured, *socket, "--dir", str(directory), "--save", "", *options)
     return SupervisedProcess(name, name, command, priority=10, group="stores")
+
+
+def redis_configuration(listen: str, password: str) -> str:
+    """The text of a Redis server's file: where it listens besides its socket, and for whom."""
+    host, _, port = listen.rpartition(":")
+    lines = [f"bind {host.strip('[]')}", f"port {port}", "tcp-keepalive 10"] if listen else ["port 0"]
+    if password:
+        escaped = password.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'requirepass "{escaped}"')
+    return "\n".join([*lines, ""])
 
 
 def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     gunicorn = (*plan.launcher, plan.python, "-m", "gunicorn", "--config", "python:project.gunicorn")
     retry_seconds = int(plan.retry_timeout_seconds) + 10
-    for name, application, priority, stop_wait_seconds in (
-        ("main", "project.wsgi:application", 30, 15),
-        ("retry", "retry.asgi:application", 40, retry_seconds),
+    for name, application, listen, priority, stop_wait_seconds in (
+        ("main", "project.wsgi:application", plan.main_listen, 30, 15),
+        ("retry", "retry.asgi:application", plan.retry_listen, 40, retry_seconds),
     ):
-        command = (*gunicorn, "--bind", f"unix:{plan.runtime.socket(name)}", application)
+        addresses = filter(None, (f"unix:{plan.runtime.socket(name)}", listen))
+        command = (*gunicorn, *(part for address in addresses for part in ("--bind", address)), application)
         environment = {"TARRY_INSTANCE": name}
         yield SupervisedProcess(name, name, command, priority, environment, stop_wait_seconds=stop_wait_seconds)
 

@@ -36,6 +36,7 @@ from retry.errors import StoreUnavailable
 from . import nginx_values, preflight
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .preflight import StartError
+from .processes import ROLES
 
 _log = logging.getLogger("tarry.release")
 
@@ -94,14 +95,16 @@ def site_environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str
     """The environment of all processes, unless the operator has set other values."""
     given = os.environ
     port = given.get("PORT") or "8000"
+    roles = given.get("ROLES") or ",".join(ROLES)
+    front, retry = (f"unix:{runtime.socket(role)}" if role in roles else "" for role in ("front", "retry"))
     return {
         "DATA_DIR": str(data.root),
         "RUNTIME_DIR": str(runtime.root),
         "PROMETHEUS_MULTIPROC_DIR": str(runtime.metrics),
         "DJANGO_SETTINGS_MODULE": given.get("DJANGO_SETTINGS_MODULE") or "project.settings",
         "PUBLIC_URL": given.get("PUBLIC_URL") or f"http://127.0.0.1:{port}",
-        "RETRY_FRONT": given.get("RETRY_FRONT") or f"unix:{runtime.socket('front')}",
-        "RETRY_INSTANCE": given.get("RETRY_INSTANCE") or f"unix:{runtime.socket('retry')}",
+        "RETRY_FRONT": given.get("RETRY_FRONT") or front,
+        "RETRY_INSTANCE": given.get("RETRY_INSTANCE") or retry,
     }
 
 
@@ -116,6 +119,14 @@ def release_site(data: DataDirectory, samples: str) -> None:
             if settings.DEMO:
                 _load_demo(data, samples)
     except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
+        raise StartError(str(error)) from error
+
+
+def check_settings() -> None:
+    """Checks the settings alone. Raises StartError."""
+    try:
+        call_command("check", stdout=io.StringIO())
+    except CommandError as error:
         raise StartError(str(error)) from error
 
 

@@ -18,6 +18,9 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .preflight import StartError
 from .processes import ProcessPlan
 
+STORES = frozenset({"state", "cache"})
+"""A machine with no other roles needs no release, no database, and no setting that the others share."""
+
 
 def main() -> None:
     """Starts the site. On success this process becomes supervisord."""
@@ -34,14 +37,17 @@ def prepare_run() -> list[str]:
     plan = _make_plan(data, runtime)
     _require_quiet(plan)
     samples = offer_samples() if "front" in plan.roles else ""
-    if settings.RELEASE:
+    if set(settings.ROLES) <= STORES:
+        release.check_settings()
+    elif settings.RELEASE:
         release.release_site(data, samples)
     else:
         release.await_release(data)
-    _write_machine(plan, _compare_settings())
+    _write_machine(plan, {} if set(settings.ROLES) <= STORES else _compare_settings())
     files = preflight.raise_file_limit()
     if "front" in plan.roles:
         nginx_config.write_configuration(nginx_values.front_config(data, runtime, files=files, samples=samples))
+    _write_redis_configurations(plan)
     _write_supervisord_configuration(plan)
     remember_environment(data.environment, os.environ, dir(settings))
     _announce(plan)
@@ -64,6 +70,9 @@ def _clear_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
 def _require_quiet(plan: ProcessPlan) -> None:
     """Requires that nothing else listens where this site will. Raises StartError."""
     preflight.require_quiet(plan.runtime)
+    for setting in _listening_settings(plan):
+        host, _, port = getattr(settings, setting).rpartition(":")
+        preflight.require_free_port(host, int(port), setting=setting)
     if "front" not in plan.roles:
         return
     preflight.require_free_port(settings.LISTEN, settings.PORT)
@@ -102,6 +111,23 @@ def _write_machine(plan: ProcessPlan, digests: machines.Digests) -> None:
     plan.runtime.machine.write_text(json.dumps(given))
 
 
+def _listening_settings(plan: ProcessPlan) -> list[str]:
+    """The settings of this machine's listeners for other machines. Raises StartError for one that is no address."""
+    started = {"main": "main" in plan.roles, "retry": "retry" in plan.roles}
+    started |= {"state": plan.own_state, "cache": plan.own_cache}
+    found = [name for role, name in checks.LISTENERS.items() if started[role] and getattr(settings, name)]
+    for name in found:
+        if not nginx_config.is_address(getattr(settings, name)):
+            raise StartError(f"{name} is {getattr(settings, name)!r}; it must be an address and a port.")
+    return found
+
+
+def _write_redis_configurations(plan: ProcessPlan) -> None:
+    for name in ("state", "cache"):
+        listen, password = getattr(settings, f"{name.upper()}_LISTEN"), getattr(settings, f"{name.upper()}_PASSWORD")
+        plan.runtime.redis_configuration(name).write_text(processes.redis_configuration(listen, password))
+
+
 def _write_supervisord_configuration(plan: ProcessPlan) -> None:
     user = "root" if os.getuid() == 0 else ""
     supervised, runtime = processes.list_processes(plan), plan.runtime
@@ -134,8 +160,8 @@ def _is_free(address: str) -> bool:
 
 def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
     """Plans the processes of this machine. Raises StartError for a program that is missing."""
-    own_state = "state" in settings.ROLES and settings.REDIS_URL == f"unix://{runtime.socket('state')}"
-    own_cache = "cache" in settings.ROLES and settings.CACHE_URL == f"unix://{runtime.socket('cache')}"
+    own_state = "state" in settings.ROLES and checks.is_own_store("state")
+    own_cache = "cache" in settings.ROLES and checks.is_own_store("cache")
     return ProcessPlan(
         python=sys.executable,
         redis_server=preflight.find_tool("redis-server") if own_state or own_cache else "",
@@ -147,6 +173,8 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
         small=settings.SMALL,
         own_state=own_state,
         own_cache=own_cache,
+        main_listen=settings.MAIN_LISTEN,
+        retry_listen=settings.RETRY_INSTANCE_LISTEN,
         state_max_bytes=settings.STATE_MAX_BYTES,
         cache_max_bytes=settings.CACHE_MAX_BYTES,
         paint_workers=settings.PAINT_WORKERS,

@@ -13,6 +13,7 @@ from .environment import (
     explain_polling_only,
     load_remembered,
     may_be_reached,
+    own_store_url,
     read_machine,
     storage_from,
 )
@@ -76,8 +77,10 @@ UPLOADS_DIRECTORY = _data.uploads
 FILE_UPLOAD_TEMP_DIR = _data.uploads if _data.uploads.is_dir() else None  # made by `make run`
 
 # The two Redis servers and the deferral protocol
-REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
-CACHE_URL = env.text("CACHE_URL", f"unix://{_runtime.socket('cache')}")
+STATE_LISTEN, STATE_PASSWORD = env.text("STATE_LISTEN", ""), env.text("STATE_PASSWORD", "")
+CACHE_LISTEN, CACHE_PASSWORD = env.text("CACHE_LISTEN", ""), env.text("CACHE_PASSWORD", "")
+REDIS_URL = env.text("REDIS_URL", own_store_url(_runtime.socket("state"), STATE_PASSWORD))
+CACHE_URL = env.text("CACHE_URL", own_store_url(_runtime.socket("cache"), CACHE_PASSWORD))
 QUEUES_URL = env.text("QUEUES_URL", "")
 SEEN_URL = env.text("SEEN_URL", "") or CACHE_URL
 STATE_MAX_BYTES = env.whole("STATE_MAX_BYTES", (128 if SMALL else 1024) * 1024 * 1024)
@@ -117,7 +120,7 @@ POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 20_000 if SMALL else 100_000)
 TRAFFIC = {
     "/tiles/": "resources.tiles.tile_address.parse_requested_tile",
     "/staticmap": "resources.staticmap.classify_address",
-    "/resources/": "resources.mirror.file_paths.classify_address",
+    "/resources/": "resources.mirror.public_files.classify_address",
     "/feeds/": "feeds.pages.work.describe_request",
 }
 TRAFFIC_ARGUMENTS = {  # the arguments that name content: the log has them
@@ -153,6 +156,11 @@ PORT = env.whole("PORT", 8000)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 DEMO = env.switch("DEMO", True)
 ROLES = env.some("ROLES", processes.ROLES)
+FRONTS = tuple(env.words("FRONTS"))
+MAIN_LISTEN = env.text("MAIN_LISTEN", "")
+RETRY_INSTANCE_LISTEN = env.text("RETRY_INSTANCE_LISTEN", "")
+MAIN_SERVERS: list[str] = env.words("MAIN_SERVERS")
+RETRY_SERVERS: list[str] = env.words("RETRY_SERVERS")
 DRAIN_SECONDS = env.number("DRAIN_SECONDS", 0)
 RELEASE = env.switch("RELEASE", True)
 MAIN_WORKERS = env.processes("MAIN_WORKERS", 1 if SMALL else 2)
@@ -187,6 +195,7 @@ RETRY_LANES = {  # the fastest first
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
 }
 RETRY_LANE_WORKERS = "project.celery.count_lane_workers"
+RETRY_WORKER_NEEDS: tuple[str, ...] = ("resources.database.lacks_database", "resources.database.lacks_storage")
 
 # Layers
 LAYER_MAX_BYTES = env.whole("LAYER_MAX_BYTES", 100_000_000)
@@ -249,6 +258,7 @@ FETCH_TIMINGS_DAYS = env.whole("FETCH_TIMINGS_DAYS", 30)
 # Mirrored files
 _machine, INSTALLATION = read_machine(_data.machine)
 MACHINE = env.text("MACHINE", "") or _machine
+MACHINE_URL = env.text("MACHINE_URL", "")
 MIRROR_HELD_DIRECTORY = _data.held
 MIRROR_ATTEMPTS = env.whole("MIRROR_ATTEMPTS", 3)
 MIRROR_RETRY_SECONDS = env.number("MIRROR_RETRY_SECONDS", 300)
@@ -269,6 +279,7 @@ MIRROR_TALLY_DAYS = env.whole("MIRROR_TALLY_DAYS", 400)
 MIRROR_WEBHOOK_SECONDS = env.number("MIRROR_WEBHOOK_SECONDS", 86_400)
 MIRROR_HOT_BYTES = env.whole("MIRROR_HOT_BYTES", 16_000_000)
 MIRROR_DELIVERY = env.choice("MIRROR_DELIVERY", "proxy", ("proxy", "redirect"))
+MIRROR_TRANSFER_SECONDS = env.number("MIRROR_TRANSFER_SECONDS", 60)
 MIRROR_GRACE_SECONDS = env.number("MIRROR_GRACE_SECONDS", 600)
 MIRROR_MAX_BYTES = env.whole("MIRROR_MAX_BYTES", 0, least=0)
 MIRROR_KEEP_DAYS = env.number("MIRROR_KEEP_DAYS", 0)

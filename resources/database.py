@@ -6,20 +6,35 @@ order of discovery. Each call is one statement in a transaction of its own. SQLi
 needs no locks.
 
 Calls of the storage, the other place of what must not be lost, are timed and have errors of one kind.
+
+Both are needs of workers (RETRY_WORKER_NEEDS). A need is asked with the error of failed work, and tells whether this
+process has lost what that work needed; or without one, and tells whether it still lacks that. It is given up after
+REACH_SECONDS: the work's lease is not renewed meanwhile.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import wraps
 from itertools import islice
+from threading import Event, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.db import Error as DatabaseError
-from django.db import close_old_connections, connection, connections, models, transaction
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    connections,
+    models,
+    transaction,
+)
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
@@ -142,5 +157,93 @@ def storage_call(failure: Callable[[Exception], Exception]) -> Iterator[None]:
             yield
         except FileNotFoundError:
             raise
-        except (OSError, *getattr(default_storage, "errors", ())) as error:  # a bucket's errors are no OSErrors
+        except _storage_errors() as error:
             raise failure(error) from error
+
+
+REACH_SECONDS = 2.0
+"""The time in which the database and the storage must answer to count as reached."""
+
+SERVER_ERROR = 500
+"""The least HTTP status of a server that does not work. Any other answer shows that it does."""
+
+
+@dataclass(slots=True)
+class Reach:
+    """A question that is asked in a thread of its own. While it hangs, no second one is asked."""
+
+    ask: Callable[[], None]
+    _thread: Thread = field(default_factory=Thread)
+
+    def is_there(self) -> bool:
+        """Tells whether the question is answered in time."""
+        if self._thread.is_alive():
+            return False
+        answered, ended = Event(), Event()
+        self._thread = Thread(target=self._run, args=(answered, ended), daemon=True, name="reach")
+        self._thread.start()
+        ended.wait(REACH_SECONDS)
+        return answered.is_set()
+
+    def _run(self, answered: Event, ended: Event) -> None:
+        try:
+            self.ask()
+            answered.set()
+        except _failures():
+            return
+        finally:
+            ended.set()
+
+
+def lacks_database(error: BaseException | None) -> bool:
+    """Tells whether this process has lost the database. A need."""
+    return _is_caused_by(error, OperationalError, InterfaceError) and not _DATABASE.is_there()
+
+
+def lacks_storage(error: BaseException | None) -> bool:
+    """Tells whether this process has lost the storage. A need."""
+    return _is_caused_by(error, *_storage_errors()) and not _STORAGE.is_there()
+
+
+def _is_caused_by(error: BaseException | None, *kinds: type[BaseException]) -> bool:
+    """Tells whether one of these errors led to this one; True without an error."""
+    cause = error
+    while cause is not None and not isinstance(cause, kinds):
+        cause = cause.__cause__ or cause.__context__
+    return error is None or cause is not None
+
+
+def _ask_database() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()  # it belongs to this thread, and Django does not close it
+
+
+def _ask_storage() -> None:
+    if isinstance(default_storage, FileSystemStorage):
+        os.stat(default_storage.location)
+        return
+    try:
+        default_storage.exists("healthz/probe")
+    except _storage_errors() as error:
+        if _http_status(error) >= SERVER_ERROR:
+            raise
+
+
+def _http_status(error: BaseException) -> int:
+    """The status of a bucket's answer; that of a server that does not work if there was no answer."""
+    answer = getattr(error, "response", {})
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", SERVER_ERROR))
+
+
+def _storage_errors() -> tuple[type[Exception], ...]:
+    return (OSError, *getattr(default_storage, "errors", ()))  # a bucket's errors are no OSErrors
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    return (OperationalError, InterfaceError, *_storage_errors())
+
+
+_DATABASE, _STORAGE = Reach(_ask_database), Reach(_ask_storage)

@@ -60,9 +60,21 @@ MACHINE_SECONDS = 30
 """How long a machine has its name since it last said so."""
 
 
-def hold_machine_name(machine: str, installation: str) -> bool:
-    """Holds the name for this installation: machines find each other's files by it. As hold_role."""
-    return hold_role(f"machine:{machine}", installation, MACHINE_SECONDS)
+def hold_machine_name(machine: str, installation: str, address: str = "") -> bool:
+    """Holds the name for this installation: machines find each other's files by it. As hold_role.
+
+    Notes with it the address (host and port) at which the machine answers others, if it has one.
+    """
+    is_ours = hold_role(machine_key(machine), installation, MACHINE_SECONDS)
+    if is_ours and address:
+        with open_state() as client:
+            client.set(machine_key(machine, "address"), address, ex=MACHINE_SECONDS)
+    return is_ours
+
+
+def machine_key(machine: str, part: str = "") -> str:
+    """The key in `state` of a machine's name, or of something beside it, on the same server of a Cluster."""
+    return f"{{machine:{machine}}}:{part}" if part else f"machine:{machine}"
 
 
 @contextmanager

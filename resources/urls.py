@@ -49,4 +49,5 @@ urlpatterns = [
     path("resources/<digest:digest>", views.serve_by_digest, name="blob"),
     path("resources/<segment:signature>/<segment:encoded>", views.serve_by_url, name="mirrored"),
     path("resources/<any_address:address>", views.answer_missing),
+    path("held/<digest:digest>/<int:until>/<segment:signature>", views.serve_held),
 ]

@@ -34,6 +34,10 @@ class WaitingApplication:
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
 
+    def admits(self, address: str) -> bool:
+        """Tells whether a connection over TCP from the address is a front's."""
+        return is_trusted_proxy(address, conf().FRONTS)
+
     def close(self) -> None:
         """Answers all waiting clients with the way back to this instance's successor."""
         if self.instance:
@@ -71,7 +75,7 @@ def _read_request(scope: Scope) -> ClientRequest:
     given = {name: value.decode("latin-1") for name, value in scope["headers"]}
     peer = (scope.get("client") or ("",))[0]
     # X-Real-IP counts only from our own proxy. A Unix socket has no address.
-    passed_on = not peer or is_trusted_proxy(peer, conf().TRUSTED_PROXIES)
+    passed_on = not peer or is_trusted_proxy(peer, (*conf().TRUSTED_PROXIES, *conf().FRONTS))
     return ClientRequest(
         method=scope["method"],
         query=scope["query_string"],

@@ -53,12 +53,16 @@ class ClaimEnd:
 
 @dataclass(frozen=True, slots=True)
 class StartedWork:
-    """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON."""
+    """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON.
+
+    `nonce` names the copy that has started.
+    """
 
     outcome: int
     work_key: str
     token: int
     spec: str
+    nonce: str = ""
 
 
 def look_call(work_key: str, *, cache_is_away: bool = False) -> ScriptCall:

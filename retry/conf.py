@@ -66,6 +66,9 @@ class Conf:
     POPULARITY_HALF_LIFE_SECONDS: float = 21_600
     POPULARITY_KEYS: int = 100_000
     TRUSTED_PROXIES: tuple[str, ...] = ()
+    FRONTS: tuple[str, ...] = ()
+    MACHINE: str = "this machine"
+    RETRY_WORKER_NEEDS: tuple[str, ...] = ()
     RETRY_LANES: Mapping[str, LaneBounds] = field(default_factory=_default_lanes)
     RETRY_LANE_WORKERS: str = ""
     RETRY_TICKET_SECONDS: float = 600

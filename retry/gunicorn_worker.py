@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
 
-from .headers import MALFORMED_ANSWER
+from .headers import MALFORMED_ANSWER, NO_FRONT_ANSWER
 
 ORPHAN_TICKS = 100
 """The longest wait for a successor after the master was killed, in tenths of a second."""
@@ -56,8 +56,30 @@ class ReleasingServer(Server):
         return not self._files or _socket_files(self._addresses) != self._files or self._orphan_ticks > ORPHAN_TICKS
 
 
+REFUSED_SECONDS = 1.0
+"""The time that a refused client has to read its answer before its connection ends."""
+
+
 class ProblemProtocol(HttpToolsProtocol):
-    """Answers a malformed request by a problem. The fields of such a request are not known: nobody gets a page."""
+    """Answers a malformed request by a problem. The fields of such a request are not known: nobody gets a page.
+
+    Refuses at once, by 403, connections over TCP from other machines than the site's fronts.
+    """
+
+    _is_refused = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        application: Any = self.config.app
+        if isinstance(peer, tuple) and not application.admits(peer[0]):
+            self._is_refused = True
+            transport.write(NO_FRONT_ANSWER)
+            self.loop.call_later(REFUSED_SECONDS, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
 
     def send_400_response(self, msg: str) -> None:
         self.transport.write(MALFORMED_ANSWER)

@@ -40,6 +40,18 @@ MALFORMED_ANSWER = (
 ) % (len(_MALFORMED_BODY), _MALFORMED_BODY)
 """The whole answer to a request that cannot be read, for servers that have no other."""
 
+_NO_FRONT_BODY = (
+    b'{"type":"about:blank","title":"Forbidden","status":403,"detail":"Only the site\'s fronts are answered here."}'
+)
+NO_FRONT_ANSWER = (
+    b"HTTP/1.1 403 Forbidden\r\n"
+    b"Content-Type: application/problem+json\r\n"
+    b"Content-Length: %d\r\n"
+    b"Cache-Control: no-store\r\n"
+    b"Connection: close\r\n\r\n%b"
+) % (len(_NO_FRONT_BODY), _NO_FRONT_BODY)
+"""The whole answer to a connection from another machine than a front."""
+
 MODIFIED_FIELD, VARY_FIELD = "X-Delivered-Last-Modified", "X-Delivered-Vary"
 """Fields that only nginx reads: what it sends as Last-Modified, and as Vary of a 304."""
 
@@ -259,7 +271,8 @@ def client_network(address: str) -> str:
 def is_trusted_proxy(address: str, proxies: Sequence[str]) -> bool:
     """Tells whether the address is one of `proxies`: addresses and networks, as `10.1.0.0/16`. False for other text."""
     try:
-        found = ipaddress.ip_address(address)
+        given = ipaddress.ip_address(address)
     except ValueError:
         return False
+    found = getattr(given, "ipv4_mapped", None) or given
     return any(found in ipaddress.ip_network(proxy, strict=False) for proxy in proxies)

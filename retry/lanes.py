@@ -9,7 +9,7 @@ from celery import current_app
 from django.utils.module_loading import import_string
 from kombu.exceptions import OperationalError
 
-from . import metrics
+from . import metrics, stores
 from .conf import conf
 from .errors import QueueUnavailable
 from .scripts import Reply, ScriptCall
@@ -61,3 +61,42 @@ def _publish_to_celery(task: str, work_key: str, token: int, arguments: Sequence
             current_app.send_task(task, args=given, queue=lane, retry=False, ignore_result=True)
     except (OperationalError, OSError) as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
+
+
+HEARD_SECONDS = 10
+"""A machine counts as working at a lane, or as unfit, for so long since it last said so."""
+
+_UNFIT_KEY = "workers:unfit"
+
+
+def note_worker(lane: str) -> None:
+    """Notes in `state` that this machine works at the lane. Fails fast. Raises StoreUnavailable."""
+    stores.execute_call(_heard_call(_workers_key(lane), conf().MACHINE))
+
+
+def note_unfit() -> None:
+    """Notes that workers of this machine lack what they need. Raises StoreUnavailable."""
+    _hear(_UNFIT_KEY, conf().MACHINE)
+
+
+def list_unfit_machines() -> list[str]:
+    """Lists the machines whose workers lacked something lately. Raises StoreUnavailable."""
+    return sorted(_hear(_UNFIT_KEY, ""))
+
+
+def has_other_machine(lane: str) -> bool:
+    """Tells whether another machine works at the lane and lacks nothing. Raises StoreUnavailable."""
+    return bool(_hear(_workers_key(lane), "") - _hear(_UNFIT_KEY, "") - {conf().MACHINE})
+
+
+def _hear(key: str, machine: str) -> set[str]:
+    found = stores.execute_patiently(_heard_call(key, machine))
+    return {name.decode() for name in cast(list[bytes], found)}
+
+
+def _heard_call(key: str, machine: str) -> ScriptCall:
+    return ScriptCall("state", "heard", [key], [machine, HEARD_SECONDS])
+
+
+def _workers_key(lane: str) -> str:
+    return f"workers:machines:{lane}"

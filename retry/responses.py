@@ -77,10 +77,10 @@ class ClientReply:
 def client_address(request: HttpRequest) -> str:
     """Returns the client's address. nginx reaches main by a Unix socket, without an address, and sends X-Real-IP.
 
-    Over TCP the header counts only from TRUSTED_PROXIES: any client could send it.
+    Over TCP the header counts only from TRUSTED_PROXIES and FRONTS: any client could send it.
     """
     peer: str = request.META.get("REMOTE_ADDR", "")
-    passed_on = not peer or headers.is_trusted_proxy(peer, conf().TRUSTED_PROXIES)
+    passed_on = not peer or headers.is_trusted_proxy(peer, (*conf().TRUSTED_PROXIES, *conf().FRONTS))
     return request.headers.get("X-Real-IP", "") if passed_on else peer
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import cast
@@ -19,6 +20,7 @@ from uuid import uuid4
 
 from celery import current_app, current_task
 from celery.exceptions import NotRegistered
+from django.utils.module_loading import import_string
 
 from . import claims, contents, lanes, metrics, stores
 from .claims import StartedWork
@@ -50,15 +52,18 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
 
     In a Celery task, the first work of the message's lane is done instead: the lane has a message for each.
     Raises StoreUnavailable if `state` cannot be asked for the start.
-    The content, or the failure record, is written before the claim ends.
+    The content, or the failure record, is written before the claim ends. A process that lacks what failed work needed
+    (RETRY_WORKER_NEEDS) gives that work back, and takes none until it has that again, as long as another machine does.
     """
+    if not _started_before.get() and _hand_on():
+        return
     started = _start_work(work_key, token)
     if started.outcome == claims.SKIPPED:
         metrics.count_skip(_task_name(started.work_key))
     if started.outcome != claims.STARTED:
         return  # another copy got there first, the claim is gone, or no client waits any longer
     if (started.work_key, started.token) == (work_key, token):
-        _prepare_started(work_key, token, preparer)
+        _prepare_started(started, preparer)
     else:
         _call_task(started)
 
@@ -67,11 +72,12 @@ def _start_work(work_key: str, token: int) -> StartedWork:
     before = _started_before.get()
     if before is not None:
         return before
-    lane = _message_lane()
+    lane, nonce = _message_lane(), uuid4().hex
     if lane:
-        return claims.read_started(stores.execute_patiently(claims.start_next_call(lane, work_key, uuid4().hex)))
-    outcome = stores.execute_patiently(claims.start_call(work_key, token, uuid4().hex))
-    return StartedWork(cast(int, outcome), work_key, token, "")
+        reply = stores.execute_patiently(claims.start_next_call(lane, work_key, nonce))
+        return replace(claims.read_started(reply), nonce=nonce)
+    outcome = stores.execute_patiently(claims.start_call(work_key, token, nonce))
+    return StartedWork(cast(int, outcome), work_key, token, "", nonce)
 
 
 def _message_lane() -> str:
@@ -97,7 +103,52 @@ def _task_name(work_key: str) -> str:
     return work_key.removeprefix(claims.FIRST_PARTITION).partition(":")[0]
 
 
-def _prepare_started(work_key: str, token: int, preparer: Preparer) -> None:
+REST_SECONDS = 2.0
+"""How long a process rests after a message that it handed on."""
+
+_lacking: set[str] = set()
+"""The needs of RETRY_WORKER_NEEDS that failed work of this process had, and that were not met lately."""
+
+
+def _hand_on() -> bool:
+    """Publishes this message again and rests, if this process lacks something that another machine has."""
+    _lacking.intersection_update([need for need in _lacking if import_string(need)(None)])
+    lane = _message_lane() if _lacking else ""
+    if not lane:
+        return False
+    try:
+        lanes.note_unfit()
+        if not lanes.has_other_machine(lane):
+            return False
+        work_key, token, *arguments = current_task.request.args or ()
+        lanes.publish_work(current_task.name, work_key, token, arguments, lane)
+    except (StoreUnavailable, QueueUnavailable):  # nothing was lost: the message is still here
+        return False
+    time.sleep(REST_SECONDS)
+    return True
+
+
+def _give_back(started: StartedWork, error: Exception) -> bool:
+    """Queues the work again at its place if it failed for a need that this process lacks and another machine has."""
+    lacking = [need for need in conf().RETRY_WORKER_NEEDS if import_string(need)(error)]
+    _lacking.update(lacking)
+    lane = _message_lane() if lacking else ""
+    if not lane:
+        return False
+    _preparing_log.error("lost what work needs", extra={"work": started.work_key, "lacking": lacking})
+    try:
+        lanes.note_unfit()
+        if not lanes.has_other_machine(lane):
+            return False
+        stores.execute_patiently(claims.requeue_call(started.work_key, started.token, 0, started.nonce))
+        lanes.republish_work(started.spec, started.work_key, started.token, lane)
+    except (StoreUnavailable, QueueUnavailable) as lost:  # the lease lapses, or the sweeper publishes it
+        _preparing_log.warning("not given back at once", extra={"work": started.work_key, "error": str(lost)})
+    return True
+
+
+def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
+    work_key, token = started.work_key, started.token
     task, began = _task_name(work_key), time.monotonic()
     try:
         with _keep_lease(work_key, token):
@@ -105,11 +156,14 @@ def _prepare_started(work_key: str, token: int, preparer: Preparer) -> None:
         took = time.monotonic() - began
         _end_claim(task, "stored", took, claims.finish_stored_call(work_key, token, took))
     except PreparationError as error:
-        _fail_preparation(task, work_key, token, began, error)
+        if not _give_back(started, error):
+            _fail_preparation(task, work_key, token, began, error)
     except StoreUnavailable as error:
         _preparing_log.warning("refused by a store", extra={"work": work_key, "error": str(error)})
         _fail_preparation(task, work_key, token, began, PreparationError("The content could not be stored."))
-    except Exception:  # noqa: BLE001 - the edge of a worker's process: any error is a failed preparation
+    except Exception as error:  # noqa: BLE001 - the edge of a worker's process: any error is a failed preparation
+        if _give_back(started, error):
+            return
         _preparing_log.exception("preparation failed", extra={"work": work_key})
         _fail_preparation(task, work_key, token, began, PreparationError("The preparation failed."))
 

@@ -32,6 +32,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # As the site has it. In memory, threads that write at once would not wait for each other but fail.
     DATABASES["default"]["TEST"] = {"NAME": f"{SCRATCH}/test.sqlite3"}
 
+RETRY_WORKER_NEEDS = ()  # workers run without a database
 RETRY_REDIS_TIMEOUT = 5  # more than that: a busy machine is no outage
 SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "retry.E015"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}

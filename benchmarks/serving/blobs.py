@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from resources.mirror.file_headers import DIRECT_ENDINGS
+from resources.mirror.public_files import DIRECT_ENDINGS
 from tests.support.stack import Stack, eventually
 
 from .. import pairs

@@ -9,6 +9,7 @@ Clients get errors for URLs that have failed, until their pause is over, and wai
 """
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,14 +24,15 @@ from django.http.response import HttpResponseBase
 from retry import deferral, headers, responses
 from retry.conf import conf as retry_conf
 from retry.contents import Content
+from retry.errors import StoreUnavailable
 
 from ..fetch.http.messages import Failure
 from .errors import StorageError
-from .file_headers import SAFE_HEADERS, CachePolicy, delivery_fields
 from .ingest import url_outcome
 from .lookup import UrlStatus
 from .models import Blob, UrlState
-from .storage import blobs, uploads
+from .public_files import SAFE_HEADERS, CachePolicy, delivery_fields
+from .storage import blobs, held_files, uploads
 from .storage.takedown import TAKEN_DOWN_FAILURE as TAKEN_DOWN
 from .storage.uploads import BlobLocation, InStorage, MissingBytes, OnOtherMachine, OnThisMachine, locate_blob
 
@@ -108,6 +110,9 @@ LINK_FIELD = "X-Bucket-Link"
 CACHE_CONTROL_FIELD = "X-Delivered-Cache-Control"
 """The field for Cache-Control in a hand-over: nginx would add one of its own to main's."""
 
+LARGE_FIELD = "X-Delivered-Large"
+"""The field of answers that nginx passes on, and does not keep."""
+
 _log = logging.getLogger("tarry.mirroring")
 
 
@@ -129,7 +134,7 @@ def deliver_blob(request: HttpRequest, blob: Blob, caching: CachePolicy) -> Http
     if isinstance(place, OnThisMachine) and caching.is_for_good and _is_behind_nginx(request):
         blobs.offer_link(blob, place.path)
     probe = HttpResponse(headers=fields)
-    size_bytes = blob.size if _is_sent_by_main(place, blob) else 0  # nginx compresses only that
+    size_bytes = blob.size if _is_sent_by_main(request, place, blob) else 0  # nginx compresses only that
     seconds = int(dated.timestamp()) if dated else None
     answer = responses.conditional_response(request, probe, seconds, size_bytes=size_bytes)
     if answer is not probe:
@@ -141,13 +146,16 @@ def _send_bytes(
     request: HttpRequest, blob: Blob, place: BlobLocation, caching: CachePolicy, known: Mapping[str, str]
 ) -> HttpResponseBase:
     match place:
-        case OnThisMachine(path) if _is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES:
+        case OnThisMachine() if _is_read_by_nginx(request, blob):
             return _hand_to_nginx(f"{FILES_LOCATION}{blob.digest[:2]}/{blob.digest[2:4]}/{blob.digest}", known)
         case OnThisMachine(path):
-            return _file_answer(request, blob, path, known)
+            return _file_answer(request, blob, path, {**known, **_size_fields(request, blob)})
         case InStorage(name):
             return _storage_answer(request, blob, name, known)
         case OnOtherMachine(holder):
+            fields = {**known, **_size_fields(request, blob)}
+            if answer := _held_answer(request, blob, holder, fields):
+                return answer
             return wait_for_upload(request, blob.digest, holder, lambda row: deliver_blob(request, row, caching))
         case MissingBytes():
             _log.error("a blob is not where its row says", extra={"digest": blob.digest})
@@ -159,11 +167,22 @@ def _is_behind_nginx(request: HttpRequest) -> bool:
     return "X-Front" in request.headers
 
 
-def _is_sent_by_main(place: BlobLocation, blob: Blob) -> bool:
+def _is_read_by_nginx(request: HttpRequest, blob: Blob) -> bool:
+    """True for large files if nginx can read them: it is on this machine, or the storage is a shared folder."""
+    is_elsewhere = bool(settings.MAIN_LISTEN and request.META.get("REMOTE_ADDR")) and blobs.is_storage_remote()
+    return _is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES and not is_elsewhere
+
+
+def _size_fields(request: HttpRequest, blob: Blob) -> dict[str, str]:
+    """Keeps a large file that main sends to a front elsewhere out of its hot cache."""
+    return {LARGE_FIELD: "1"} if _is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES else {}
+
+
+def _is_sent_by_main(request: HttpRequest, place: BlobLocation, blob: Blob) -> bool:
     """True if main itself sends the bytes to nginx, which else takes them from their place."""
     match place:
         case OnThisMachine():
-            return blob.size <= settings.MIRROR_HOT_BYTES
+            return not _is_read_by_nginx(request, blob)
         case _:
             return not blobs.has_links()
 
@@ -210,10 +229,45 @@ def _storage_answer(request: HttpRequest, blob: Blob, name: str, known: Mapping[
     return _range_answer(body, wanted, known)
 
 
+def _held_answer(request: HttpRequest, blob: Blob, holder: str, known: Mapping[str, str]) -> HttpResponseBase | None:
+    """Answers with the bytes as the machine gives them that holds them; None if it cannot be asked."""
+    wanted = _requested_range(request, blob, known)
+    if wanted is None:
+        return _out_of_range(blob)
+    try:
+        machine = held_files.find_holder(holder)
+        if not machine.address:
+            return None
+        if request.method == "HEAD":
+            return _range_answer(iter(()), wanted, known)
+        body = _read_first_piece(held_files.read_held(machine, blob.digest, blob.size))
+    except (StorageError, StoreUnavailable) as error:
+        _log.warning("no file from another machine", extra={"digest": blob.digest, "error": str(error)})
+        return None
+    return _range_answer(held_files.cut_pieces(body, wanted.start, wanted.end), wanted, known)
+
+
+def held_response(digest: str) -> HttpResponseBase:
+    """The bytes of this machine for another one of the site; 404 if they are not here. Nobody keeps the answer."""
+    try:
+        file = blobs.local_path(digest).open("rb")
+    except OSError:
+        return responses.not_found_response("This machine does not have the file.")
+    size = os.fstat(file.fileno()).st_size
+    fields = {"Content-Type": "application/octet-stream", "Content-Length": str(size), "Cache-Control": "no-store"}
+    return FileAnswer(file, headers=fields)
+
+
 def wait_for_upload(
     request: HttpRequest, digest: str, holder: str, answer: Callable[[Blob], HttpResponseBase]
 ) -> HttpResponseBase:
-    """Makes the client wait until another machine has uploaded the blob, then gives it that answer."""
+    """Makes the client wait until another machine has uploaded the blob, then gives it that answer.
+
+    Returns 503 at once if that machine is gone, or cannot upload anything now.
+    """
+    if seconds := _find_pause(holder):
+        detail = "The one machine that has this file cannot upload it now."
+        return responses.problem_response(503, detail, wait_seconds=seconds)
 
     def uploaded(_: HttpRequest, __: Content) -> HttpResponseBase:
         row = Blob.objects.filter(digest=digest).exclude(uploaded_at=None).first()
@@ -221,6 +275,13 @@ def wait_for_upload(
 
     work = uploads.upload_work(digest, holder)
     return deferral.deliver_or_defer(request, uploads.upload_content_key(digest), work, uploaded)
+
+
+def _find_pause(holder: str) -> float | None:
+    try:
+        return held_files.find_holder(holder).pause_seconds
+    except StoreUnavailable:  # who waits is told so
+        return None
 
 
 def _hand_to_nginx(address: str, known: Mapping[str, str]) -> HttpResponse:

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from ..fetch.http import url_syntax
-from . import file_paths
+from . import public_files
 from .canonical.urls import canonicalise_url
 from .errors import ForgedError, MirrorAddressError, UrlError
-from .file_paths import ADDRESS_PREFIX
+from .public_files import ADDRESS_PREFIX
 from .url_rules import current_rules
 
 SIGNATURE_SALT = "resources.mirroring.address"
@@ -28,7 +28,7 @@ def sign_url(url: str) -> str:
         data = url.encode()
     except UnicodeEncodeError as error:
         raise UrlError("The URL is not UTF-8.") from error
-    return f"{ADDRESS_PREFIX}{_sign_with(url, settings.SECRET_KEY)}/{file_paths.encode_base64url(data)}"
+    return f"{ADDRESS_PREFIX}{_sign_with(url, settings.SECRET_KEY)}/{public_files.encode_base64url(data)}"
 
 
 def verify_address(signature: str, encoded: str) -> str:
@@ -36,7 +36,7 @@ def verify_address(signature: str, encoded: str) -> str:
 
     Raises MirrorAddressError if it is malformed, ForgedError if it was not signed here.
     """
-    url = file_paths.decode_url(encoded)
+    url = public_files.decode_url(encoded)
     if len(signature) != SIGNATURE_CHARACTERS:
         raise MirrorAddressError("The signature is malformed.")
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
@@ -47,4 +47,4 @@ def verify_address(signature: str, encoded: str) -> str:
 
 def _sign_with(url: str, key: str) -> str:
     digest = salted_hmac(SIGNATURE_SALT, url, secret=key, algorithm="sha256").digest()
-    return file_paths.encode_base64url(digest[:SIGNATURE_BYTES])
+    return public_files.encode_base64url(digest[:SIGNATURE_BYTES])

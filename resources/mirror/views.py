@@ -21,12 +21,13 @@ from . import delivery, hosts, links, lookup
 from .canonical.urls import candidate_digests, canonicalise_url, find_surest_digest
 from .delivery import deliver_blob
 from .errors import ForgedError, MirrorError, ThumbnailError
-from .file_headers import BY_CHANGING_URL, BY_DIGEST, BY_URL, SAFE_HEADERS, CachePolicy
 from .ingest import wanted_urls
 from .ingest.wanted_urls import WantedUrl, mirror_work, url_content_key
 from .media.thumbnails import THUMBNAIL_KIND, Thumbnail, check_thumbnail_size
 from .models import Blob
+from .public_files import BY_CHANGING_URL, BY_DIGEST, BY_URL, SAFE_HEADERS, CachePolicy
 from .reports.classify import has_file
+from .storage import held_files
 from .storage.uploads import OnOtherMachine, locate_blob
 from .url_rules import current_rules
 
@@ -78,6 +79,18 @@ def _deliver_fetched(host: str, request: HttpRequest, content: Content) -> HttpR
     if blob is None:
         return responses.not_now_response("The file was removed after it was stored.")
     return deliver_blob(request, blob, _policy_of_host(host))
+
+
+@responses.read_only
+def serve_held(request: HttpRequest, digest: str, until: int, signature: str) -> HttpResponseBase:
+    """Serves `/held/…` to another machine of this site: bytes that only this one has. Looks up no row: that one has."""
+    try:
+        is_signed = held_files.is_held_signed(digest, until, signature, held_files.find_holder(settings.MACHINE).now)
+    except StoreUnavailable:
+        return responses.not_now_response("A part of this site does not answer now.")
+    if not is_signed:
+        return _refusal_response(403, "No machine of this site has signed this, or not lately.")
+    return delivery.held_response(digest)
 
 
 @responses.read_only

@@ -29,7 +29,7 @@ from feeds.push import rsscloud, websub
 from resources.fetch.http import compression, limit_scopes
 from resources.fetch.http.messages import FetchError
 from resources.fetch.worker import robots
-from resources.mirror import delivery, file_paths
+from resources.mirror import delivery, public_files
 from resources.mirror.canonical import clearurls
 from resources.mirror.errors import RulesError, ThumbnailError, UnreadableImageError
 from resources.mirror.media import pictures, sniff, thumbnails
@@ -196,7 +196,8 @@ PARSERS = {
         (UnreadableImageError,),
     ),
     "the address of a mirrored file": Parser(
-        of_text(file_paths.classify_address), (f"/resources/{DIGEST}/9x9.png".encode(), b"/resources/YWJj/aHR0cDovL2E")
+        of_text(public_files.classify_address),
+        (f"/resources/{DIGEST}/9x9.png".encode(), b"/resources/YWJj/aHR0cDovL2E"),
     ),
     "the address of a thumbnail": Parser(
         of_text(lambda text: thumbnails.Thumbnail.read(DIGEST, *read_apart(text), 2048)),

@@ -25,6 +25,14 @@ def test_what_does_not_say_public_is_not_kept(site: RunningFront, control: str |
     assert (site.get("/feeds/").status, len(site.main.asked)) == (200, 2)
 
 
+def test_large_files_that_main_sends_are_passed_on_and_not_kept(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(headers={**HOT, "X-Delivered-Large": "1"}, body=b"large")
+    found = [site.get("/resources/a") for _ in range(2)]
+    assert [(reply.body, reply.cached) for reply in found] == [(b"large", False)] * 2
+    assert all("X-Delivered-Large" not in reply.headers for reply in found)
+    assert len(site.main.asked) == 2
+
+
 @pytest.mark.parametrize("target", ["/admin/", "/admin", "/metrics", "/healthz", "/retry_after?key=1"])
 def test_private_places_are_never_kept(site: RunningFront, target: str) -> None:
     for answer in (site.get(target), site.get(target)):

@@ -2,14 +2,19 @@
 
 import itertools
 import json
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 from statistics import median
 
 import pytest
 
 from .conftest import RunningFront, Start
-from .origin import HOT, Answer
+from .origin import HOT, Answer, Origin
 
 
 @pytest.mark.parametrize(
@@ -26,6 +31,46 @@ def test_a_request_that_a_dying_worker_lost_is_tried_again(site: RunningFront) -
     site.main.answer = lambda _: Answer(hang_up=next(turns) == 0)
     assert site.get("/tiles/a").status == 200
     assert len(site.main.asked) == 2
+
+
+@contextmanager
+def two_mains(launch: Start) -> Iterator[tuple[RunningFront, Origin]]:
+    """A front of main instances at two addresses. The first one is `other`, the second one is away."""
+    folder = Path(tempfile.mkdtemp(prefix="tarry-main-", dir="/tmp"))
+    other = Origin(folder / "main.sock")
+    other.answer = lambda _: Answer(headers={**HOT, "Connection": "close"})  # as it does
+    site = launch(main_servers=[f"unix:{folder}/main.sock", f"unix:{folder}/none.sock"])
+    try:
+        yield site, other
+    finally:
+        other.close()
+        shutil.rmtree(folder)
+
+
+def test_a_front_goes_on_with_the_other_main_while_one_is_away(launch: Start) -> None:
+    with two_mains(launch) as (site, other):
+        assert {site.get(f"/tiles/{number}").status for number in range(20)} == {200}
+        assert len(other.asked) == 20
+        assert {site.get("/admin/login/", method="POST").status for _ in range(20)} == {200}
+
+
+def test_a_change_that_a_dying_main_has_got_is_not_sent_again(launch: Start) -> None:
+    with two_mains(launch) as (site, other):
+        other.answer = lambda asked: Answer(hang_up=asked.method == "POST")
+        found = [site.get("/admin/login/", method="POST").status for _ in range(4)]
+        assert set(found) == {503}
+        assert 0 < len(other.asked) <= len(found)
+
+
+def test_a_front_that_drains_says_so_whatever_main_says(launch: Start) -> None:
+    site = launch()
+    assert [site.get(path).status for path in ("/healthz/ready", "/healthz/live")] == [200, 200]
+    site.front.runtime.draining.touch()
+    for host in (None, "another.example"):
+        answer = site.get("/healthz/ready", host)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert site.get("/healthz/live", host).status == 200
+    assert site.get("/tiles/a").status == 200
 
 
 SHED = ["/tiles/a", "/", "/api/layers", "/administration"]

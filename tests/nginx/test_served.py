@@ -9,7 +9,7 @@ import pytest
 
 from project import nginx_config
 from project.nginx_config import FrontConfig, render_templates
-from resources.mirror.file_headers import BY_DIGEST, DIRECT_ENDINGS, delivery_fields
+from resources.mirror.public_files import BY_DIGEST, DIRECT_ENDINGS, delivery_fields
 from resources.traffic import counter
 
 from ..support.stack import eventually

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         if options["slots"] < 2:
             raise CommandError("--slots must be 2 at least: one for the fast lane, one for the slow.")
         with suppress(StoreUnavailable):  # the fetcher waits for it
-            if not locks.hold_machine_name(settings.MACHINE, settings.INSTALLATION):
+            if not _hold_name():
                 raise CommandError(_name_taken())
         upkeep = StorageUpkeep()
         upkeep.start()
@@ -52,6 +52,10 @@ class Command(BaseCommand):
                 raise CommandError(_name_taken())
         finally:
             upkeep.end()
+
+
+def _hold_name() -> bool:
+    return locks.hold_machine_name(settings.MACHINE, settings.INSTALLATION, settings.MACHINE_URL)
 
 
 def _name_taken() -> str:
@@ -90,5 +94,5 @@ async def _keep_name(engine: FetchEngine) -> None:
     while is_ours:
         await asyncio.sleep(locks.MACHINE_SECONDS / 3)
         with suppress(StoreUnavailable):
-            is_ours = await asyncio.to_thread(locks.hold_machine_name, settings.MACHINE, settings.INSTALLATION)
+            is_ours = await asyncio.to_thread(_hold_name)
     engine.end()

@@ -34,8 +34,8 @@ from django.core.files.storage import FileSystemStorage, default_storage
 from resources import database
 
 from ..errors import StorageError
-from ..file_headers import DIRECT_ENDINGS
 from ..models import Blob
+from ..public_files import DIRECT_ENDINGS
 
 LINK_SECONDS = 300
 """The time for which a signed link is valid. A download that has begun may go on."""

@@ -19,8 +19,8 @@ from django.db.models import Exists, OuterRef
 from resources import database
 
 from ..errors import StorageError
-from ..file_paths import DIGEST_PATTERN
 from ..models import Blob, Resource, UrlState
+from ..public_files import DIGEST_PATTERN
 from . import blobs, retention, takedown
 from .blobs import ServedLink
 

@@ -14,7 +14,7 @@ import random
 import stat
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from django.db import Error as DatabaseError
 
 from resources import database, folders
 from resources.database import usable_connections
-from retry import claims, contents, scripts, stores
+from retry import claims, contents, stores
 from retry.contents import Prepared
 from retry.errors import PreparationError, QueueUnavailable, StoreUnavailable
 from retry.scripts import ScriptCall
@@ -35,7 +35,7 @@ from retry.work import Argument, Work
 
 from ..errors import StorageError
 from ..models import Blob
-from . import blobs, retention, sweeper
+from . import blobs, held_files, retention, sweeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ UPLOAD_LANE = "upload"
 REQUEST_LIST_SECONDS = 86_400
 UPLOADED_FRESH_SECONDS = 10.0
 """The time for which `cache` knows of the upload: only clients that wait for it now look there."""
-
-scripts.register_scripts(Path(__file__).parent / "lua", "mirror")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +171,9 @@ def _request_list_key(machine: str) -> str:
     return f"mirror:upload:{machine}"
 
 
+SILENT_SECONDS, SLOW_BYTES_PER_SECOND = 5.0, 1_000_000
+"""A bucket that takes nothing for so long, and for the smallest file at this rate, is away."""
+
 UPLOAD_BATCH_ROWS = 100
 UPLOAD_THREADS = 8
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 300.0
@@ -237,8 +238,12 @@ class Uploader:
 
     def _upload(self, rows: Sequence[Blob]) -> list[str]:
         """Uploads bytes in parallel, then writes all rows in one statement; returns the digests."""
-        there = self._threads.map(self._upload_one, rows)
-        uploaded = [row.digest for row, is_there in zip(rows, there, strict=True) if is_there]
+        under_way = [self._threads.submit(self._upload_one, row) for row in rows]
+        expected_seconds = SILENT_SECONDS + min(row.size for row in rows) / SLOW_BYTES_PER_SECOND
+        if not wait(under_way, expected_seconds, FIRST_COMPLETED).done:
+            held_files.note_uploads(settings.MACHINE, works=False)
+        uploaded = [row.digest for row, one in zip(rows, under_way, strict=True) if one.result()]
+        held_files.note_uploads(settings.MACHINE, works=bool(uploaded))
         if uploaded:
             confirm_uploads(uploaded, datetime.now(UTC))
         return uploaded

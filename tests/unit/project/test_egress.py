@@ -25,6 +25,7 @@ KNOWN = {
     "project/nginx_start.py": "listens",
     "project/preflight.py": "whether a port is free",
     "project/environment.py": "this machine's name",
+    "resources/mirror/storage/held_files.py": "files that another machine of this site holds",
     "retry/gunicorn_worker.py": "listens",
     "retry/rooms.py": "this site's own front",
 }

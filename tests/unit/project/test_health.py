@@ -14,7 +14,7 @@ from pytest_django import Settings
 from project import celery, health
 from project.health import PartProbe, UnhealthyError, examine_parts
 from resources.fetch.frontier import queue
-from retry import stores
+from retry import lanes, stores
 from retry.worker import sweep_claims
 from tests.conftest import RedisServers
 from tests.support import clock
@@ -113,6 +113,21 @@ def test_the_site_is_healthy_when_every_part_is(redis_servers: RedisServers, cli
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_machine_whose_workers_have_lost_what_they_need_is_named(
+    redis_servers: RedisServers, client: Client, settings: Settings
+) -> None:
+    settings.MACHINE = "b"
+    celery.sign_in_queues(QUEUES)
+    lanes.note_unfit()
+    workers = client.get("/healthz").json()["parts"]["workers"]
+    assert workers == {"ok": False, "error": "workers lack the database or the storage: b"}
+    settings.MACHINE = "a"
+    assert lanes.has_other_machine("paint.now") is False
+    redis_servers.state.client.delete("workers:unfit")
+    assert lanes.has_other_machine("paint.now") is True
+
+
+@pytest.mark.django_db(transaction=True)
 def test_what_has_not_signed_in_or_is_gone_is_named(
     redis_servers: RedisServers, client: Client, settings: Settings
 ) -> None:
@@ -168,12 +183,14 @@ ALLOWED = {
     "from this machine by nginx": {"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "127.0.0.1"},
     "by nginx' own socket": {"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "unix:"},
     "by a trusted proxy": {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_REAL_IP": "127.0.0.1"},
+    "by a front on another machine": {"REMOTE_ADDR": "10.0.1.7", "HTTP_X_REAL_IP": "127.0.0.1"},
     "with the token": {"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer right"},
 }
 REFUSED = {
     "from elsewhere": {"REMOTE_ADDR": "192.0.2.1"},
     "from elsewhere by nginx": {"REMOTE_ADDR": "", "HTTP_X_REAL_IP": "192.0.2.1"},
     "pretending": {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_REAL_IP": "127.0.0.1"},
+    "from elsewhere by a front on another machine": {"REMOTE_ADDR": "10.0.1.7", "HTTP_X_REAL_IP": "192.0.2.1"},
     "pretending to be nginx": {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_REAL_IP": "unix:"},
     "passed on by a proxy on this machine": {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.1"},
     "without any address": {"REMOTE_ADDR": ""},
@@ -185,7 +202,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("sender", [*ALLOWED, *REFUSED])
 def test_metrics_are_for_this_machine_and_holders_of_the_token(client: Client, settings: Settings, sender: str) -> None:
-    settings.METRICS_TOKEN, settings.TRUSTED_PROXIES = "right", ("10.0.0.1",)
+    settings.METRICS_TOKEN, settings.TRUSTED_PROXIES, settings.FRONTS = "right", ("10.0.0.1",), ("10.0.1.0/24",)
     answer = client.get("/metrics", **(ALLOWED | REFUSED)[sender])  # type: ignore[arg-type]
     assert answer.status_code == (200 if sender in ALLOWED else 403)
     assert (b"# HELP tarry_answers" in answer.content) is (sender in ALLOWED)

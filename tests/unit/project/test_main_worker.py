@@ -6,7 +6,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Semaphore
 from unittest.mock import Mock
@@ -16,6 +16,7 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import TConn
+from pytest_django import Settings
 
 from project import main_worker
 from project.main_worker import EncodedRequestParser, SheddingWorker, SucceededWorker
@@ -129,6 +130,51 @@ def test_all_other_requests_are_left_to_be_answered(pair: Pair, sent: bytes) -> 
     front.sendall(sent)
     assert not main_worker.refuse_late(main, NOW)
     assert not sent or main.recv(1 << 16) == sent
+
+
+@pytest.mark.parametrize(("waited", "is_refused"), [(0.0, False), (main_worker.MAX_WAITED_SECONDS + 0.1, True)])
+def test_the_clock_of_another_machine_says_nothing_about_a_request(pair: Pair, waited: float, is_refused: bool) -> None:
+    front, main = pair
+    for since in (LATE, f"{NOW + 30:.3f}"):
+        front.sendall(request(since))
+        assert main_worker.refuse_late(main, NOW, waited) is is_refused
+        main.setblocking(False)
+        with suppress(BlockingIOError):
+            main.recv(1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("client", "fronts", "is_front"),
+    [
+        ("", (), True),
+        (("127.0.0.1", 1), (), False),
+        (("10.0.0.9", 1), ("10.0.0.0/24",), True),
+        (("::ffff:10.0.0.9", 1, 0, 0), ("10.0.0.0/24",), True),
+        (("10.0.1.9", 1), ("10.0.0.0/24", "10.0.2.1"), False),
+    ],
+)
+def test_only_fronts_are_answered_by_tcp(
+    settings: Settings, client: object, fronts: tuple[str, ...], is_front: bool
+) -> None:
+    settings.FRONTS = fronts
+    assert main_worker.is_of_front(client) is is_front
+
+
+def test_another_machine_is_refused_at_once_and_reads_so(pair: Pair, settings: Settings) -> None:
+    settings.FRONTS = ("10.0.0.0/24",)
+    front, main = pair
+    worker = OneThread()
+    worker.nr_conns = 1
+    try:
+        worker.enqueue_req(TConn(worker.cfg, main, ("10.0.1.9", 1), ("10.0.0.1", 8100)))
+        front.settimeout(5)
+        assert front.recv(1 << 16).startswith(b"HTTP/1.1 403 Forbidden\r\n")
+        front.sendall(request(None))
+        assert worker.nr_conns == 1
+        worker._close_refused(time.monotonic() + 1)
+        assert (worker.nr_conns, main.fileno()) == (0, -1)
+    finally:
+        worker.end()
 
 
 def test_a_client_that_has_hung_up_is_refused_quietly(pair: Pair) -> None:

@@ -21,7 +21,7 @@ from lxml import html
 
 from feeds import tasks, views
 from project.paths import BASE_DIR
-from resources.mirror.file_headers import delivery_headers
+from resources.mirror.public_files import delivery_headers
 from retry import html_pages, line
 from retry.tickets import Ticket
 from tests.conftest import RedisServers

@@ -91,10 +91,35 @@ def test_a_small_machine_has_a_beat_where_that_is_its_role(roles: tuple[str, ...
     ("name", "policy", "max_bytes"),
     [("state", "noeviction", PLAN.state_max_bytes), ("cache", "allkeys-lru", PLAN.cache_max_bytes)],
 )
-def test_redis_is_reached_by_its_socket_only_and_claims_are_not_evicted(name: str, policy: str, max_bytes: int) -> None:
+def test_redis_is_reached_by_its_socket_and_claims_are_not_evicted(name: str, policy: str, max_bytes: int) -> None:
     server = named(PLAN)[name]
-    assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in " ".join(server.command)
+    assert f"redis-server /run/tarry/{name}.conf --unixsocket /run/tarry/{name}.sock" in " ".join(server.command)
     assert (option(server, "--maxmemory-policy"), option(server, "--maxmemory")) == (policy, str(max_bytes))
+
+
+@pytest.mark.parametrize(
+    ("listen", "password", "text"),
+    [
+        ("", "", "port 0\n"),
+        ("10.0.0.5:6379", "a b", 'bind 10.0.0.5\nport 6379\ntcp-keepalive 10\nrequirepass "a b"\n'),
+        ("[::1]:6380", "", "bind ::1\nport 6380\ntcp-keepalive 10\n"),
+        ("", 'a"b\\', 'port 0\nrequirepass "a\\"b\\\\"\n'),
+    ],
+)
+def test_redis_listens_for_other_machines_where_it_is_told_so(listen: str, password: str, text: str) -> None:
+    assert processes.redis_configuration(listen, password) == text
+
+
+def test_instances_listen_by_their_sockets_and_where_they_are_told() -> None:
+    found = named(replace(PLAN, main_listen="10.0.0.5:8100"))
+    bound = {
+        name: [given for given in found[name].command if given.startswith(("unix:", "10."))]
+        for name in ("main", "retry")
+    }
+    assert bound == {
+        "main": ["unix:/run/tarry/main.sock", "10.0.0.5:8100"],
+        "retry": ["unix:/run/tarry/retry.sock"],
+    }
 
 
 @SMALL

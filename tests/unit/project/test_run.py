@@ -18,11 +18,12 @@ from django.db import OperationalError
 from pytest_django import Settings
 
 from project import checks, nginx_values, preflight, release, run
-from project.environment import load_remembered, storage_from
+from project.environment import load_remembered, own_store_url, storage_from
 from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from project.preflight import StartError
 from project.processes import ROLES
 from resources.mirror.storage import blobs
+from tests.conftest import RedisServers
 from tests.support.stack import free_port
 
 AT_HOME = {
@@ -32,6 +33,12 @@ AT_HOME = {
     "DATABASES": {"default": {"ENGINE": "django.db.backends.sqlite3"}},
     "STORAGES": {"default": storage_from("file:///srv/blobs")},
 }
+UNSET = {
+    **dict.fromkeys(("MAIN_LISTEN", "RETRY_INSTANCE_LISTEN", "STATE_LISTEN", "CACHE_LISTEN", "MACHINE_URL"), ""),
+    **dict.fromkeys(("STATE_PASSWORD", "CACHE_PASSWORD"), ""),
+    **dict.fromkeys(("FRONTS", "MAIN_SERVERS", "RETRY_SERVERS"), ()),
+}
+SERVED_ELSEWHERE = {"MAIN_SERVERS": ["10.0.0.2:8100", "main.internal:8100"], "RETRY_SERVERS": ["[::1]:8101"]}
 ELSEWHERE = {
     "REDIS_URL": "redis://10.0.0.1:6379/0",
     "CACHE_URL": "redis://10.0.0.1:6380/0",
@@ -91,6 +98,32 @@ def test_a_port_in_use(commands: Mock, settings: Settings) -> None:
         settings.PORT = taken.getsockname()[1]
         assert f"cannot listen on 127.0.0.1 port {settings.PORT}" in refusal()
     commands.assert_not_called()
+
+
+def test_an_address_in_use_at_which_other_machines_would_ask(commands: Mock, settings: Settings) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        settings.MAIN_LISTEN = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert "Choose another MAIN_LISTEN." in refusal()
+    commands.assert_not_called()
+
+
+def test_an_address_without_a_port(commands: Mock, settings: Settings) -> None:
+    settings.MAIN_LISTEN = "127.0.0.1"
+    assert "MAIN_LISTEN is '127.0.0.1'; it must be an address and a port." in refusal()
+
+
+def test_a_machine_of_stores_alone_needs_no_release_and_no_database(
+    commands: Mock, data: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ROLES, settings.STATE_PASSWORD = ["state"], "a long one"
+    runtime = runtime_directory(data)
+    settings.RUNTIME_DIR, settings.REDIS_URL = runtime.root, own_store_url(runtime.socket("state"), "a long one")
+    run.main()
+    assert [call.args[0] for call in commands.call_args_list] == ["check"]
+    assert "[program:state]" in runtime.supervisor.read_text()
+    assert "a long one" not in runtime.supervisor.read_text()
+    kept = runtime.redis_configuration("state")
+    assert ('requirepass "a long one"' in kept.read_text(), kept.stat().st_mode & 0o077) == (True, 0)
 
 
 def test_a_run_that_is_still_there(commands: Mock, data: Path) -> None:
@@ -219,6 +252,20 @@ def test_a_start_that_was_killed_while_it_collected_is_made_up_for(site: Site, m
         (ROLES, {}, []),
         (("paint", "work"), {}, ["project.E001", "project.E002", "project.E004", "project.W001"]),
         (("front", "main", "work", "beat"), ELSEWHERE, ["project.E003"]),
+        (("front", "work", "beat"), ELSEWHERE, ["project.E003", "project.E003"]),
+        (("front", "work", "beat"), {**ELSEWHERE, **SERVED_ELSEWHERE}, []),
+        (("main", "paint"), ELSEWHERE, ["project.E010"]),
+        (("main", "paint"), {**ELSEWHERE, "MAIN_LISTEN": "10.0.0.2:8100", "FRONTS": ("10.0.0.0/24",)}, []),
+        (("main", "paint"), {**ELSEWHERE, "MAIN_LISTEN": "10.0.0.2:8100"}, ["project.E008"]),
+        (ROLES, {"RETRY_INSTANCE_LISTEN": "10.0.0.2:8101"}, ["project.E008"]),
+        (ROLES, {"MAIN_SERVERS": ["10.0.0.2:8100", "10.0.0.3"]}, ["project.E011"]),
+        (ROLES, {"MAIN_SERVERS": ["10.0.0.2:8100 backup; #:1"]}, ["project.E011"]),
+        (ROLES, {"MACHINE_URL": "http://10.0.0.2:8000"}, ["project.E011"]),
+        (ROLES, {"FRONTS": ("10.0.0.2/33",)}, ["project.E012"]),
+        (("state",), {"STATE_LISTEN": "10.0.0.2:6379"}, ["project.E009"]),
+        (("state",), {"STATE_LISTEN": "127.0.0.1:6379", "CACHE_LISTEN": "[::1]:6380"}, []),
+        (("state",), {"STATE_LISTEN": "10.0.0.2:6379", "STATE_PASSWORD": "a\nb"}, ["project.E009"]),
+        (("cache",), {"CACHE_LISTEN": "10.0.0.2:6379", "CACHE_PASSWORD": "long"}, []),
         (("front", "main", "retry"), ELSEWHERE, ["project.E005"]),
         (("front", "main", "retry"), {**ELSEWHERE, "OBSERVE": False}, []),
         (("front", "main", "retry", "work", "beat"), ELSEWHERE, []),
@@ -227,7 +274,7 @@ def test_a_start_that_was_killed_while_it_collected_is_made_up_for(site: Site, m
 def test_roles_that_lack_what_they_need_are_told(
     monkeypatch: pytest.MonkeyPatch, roles: Sequence[str], changed: dict[str, Any], found: list[str]
 ) -> None:
-    monkeypatch.setattr(checks, "settings", Mock(ROLES=list(roles), **{**AT_HOME, **changed}))
+    monkeypatch.setattr(checks, "settings", Mock(ROLES=list(roles), **{**AT_HOME, **UNSET, **changed}))
     assert [message.id for message in checks.check_roles(None)] == found
 
 
@@ -252,3 +299,22 @@ def test_a_released_database_lacks_no_migrations_and_has_one_administrator(capsy
     for _ in range(2):
         release._make_admin()
     assert capsys.readouterr().out.count("Administrator: admin, password: ") == 1
+
+
+PUBLISH = """
+from project import preflight, release
+data, runtime = release.find_directories()
+preflight.make_directories(data, runtime)
+release.load_settings(data, runtime)
+from resources import tasks
+tasks.vary_demo.delay()
+"""
+
+
+def test_what_a_start_publishes_goes_to_the_sites_own_broker(data: Path, redis_servers: RedisServers) -> None:
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "REDIS_URL": f"unix://{redis_servers.state.socket}"}
+    done = subprocess.run(
+        [sys.executable, "-c", PUBLISH], cwd=BASE_DIR, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert redis_servers.state.client.llen("work") == 1

@@ -10,9 +10,11 @@ from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
+from pytest_django import Settings
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from retry.asgi import WaitingApplication
 from retry.gunicorn_worker import ORPHAN_TICKS, ReleasingServer, RetryWorker
 
 NOBODY = 0
@@ -62,13 +64,16 @@ def test_an_orphan_serves_until_its_successor_listens_or_none_has_come(socket_fi
 MALFORMED = [b"ENTIRE /retry_after HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n"]
 
 
-@pytest.mark.parametrize("sent", [*MALFORMED, "GET /retry_after?é HTTP/1.1\r\nHost: a\r\n\r\n".encode()])
-def test_what_is_malformed_is_refused_by_a_problem(sent: bytes) -> None:
-    transport, options = Mock(), cast("dict[str, Any]", RetryWorker.CONFIG_KWARGS)
-    config = Config(app, **options)
+def new_protocol(application: Any = None) -> Any:
+    config = Config(application or app, **cast("dict[str, Any]", RetryWorker.CONFIG_KWARGS))
     config.load()
     protocol_class: Any = config.http_protocol_class
-    protocol = protocol_class(config=config, server_state=ServerState(), app_state={}, _loop=Mock())
+    return protocol_class(config=config, server_state=ServerState(), app_state={}, _loop=Mock())
+
+
+@pytest.mark.parametrize("sent", [*MALFORMED, "GET /retry_after?é HTTP/1.1\r\nHost: a\r\n\r\n".encode()])
+def test_what_is_malformed_is_refused_by_a_problem(sent: bytes) -> None:
+    transport, protocol = Mock(), new_protocol()
     protocol.connection_made(transport)
     protocol.data_received(sent)
     [[answer]] = [call.args for call in transport.write.call_args_list]
@@ -79,6 +84,21 @@ def test_what_is_malformed_is_refused_by_a_problem(sent: bytes) -> None:
     assert f"Content-Length: {len(body)}".encode() in head
     assert json.loads(body)["status"] == 400
     transport.close.assert_called_once_with()
+
+
+@pytest.mark.parametrize(("peer", "is_refused"), [(("10.0.0.7", 1), False), (("10.0.1.7", 1), True), ("", False)])
+def test_only_fronts_are_answered_by_tcp_and_all_others_at_once(
+    settings: Settings, peer: object, is_refused: bool
+) -> None:
+    settings.FRONTS = ("10.0.0.0/24",)
+    transport = Mock()
+    transport.get_extra_info = lambda name, default=None: {"peername": peer}.get(name, default)
+    protocol = new_protocol(WaitingApplication())
+    protocol.connection_made(transport)
+    told = [call.args[0].startswith(b"HTTP/1.1 403 ") for call in transport.write.call_args_list]
+    assert told == [True] * is_refused
+    protocol.data_received(MALFORMED[0])
+    assert transport.write.call_count == 1  # nothing more than the refusal, or a front's answer
 
 
 def test_nothing_is_logged_of_requests_whose_addresses_hold_tickets() -> None:

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
+from typing import ClassVar
 from unittest.mock import ANY, Mock
 
 import pytest
+from celery import current_app
 from pytest_django import Settings
 
-from retry import claim_state, claims, contents, stores, worker
+from retry import claim_state, claims, contents, lanes, stores, worker
 from retry.contents import Prepared
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import ScriptCall
@@ -97,6 +99,129 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
     prepare(work.key, token, pause_past_the_lease)
     assert body("a") == b"newer"
     assert isinstance(look(work), claim_state.ClaimTaken)
+
+
+LACKING = "tests.unit.retry.test_worker.lacks_database"
+
+
+class Need:
+    """A need of workers, and the errors that they ask it with."""
+
+    is_lacking = True
+    asked: ClassVar[list[BaseException | None]] = []
+
+
+def lacks_database(error: BaseException | None) -> bool:
+    Need.asked.append(error)
+    return Need.is_lacking and not isinstance(error, ZeroDivisionError)
+
+
+@pytest.fixture
+def message(servers: RedisServers, work: Work, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Work:
+    """A message for the work is handled, by a worker of machine `a` that needs a database."""
+    task = Mock(request=Mock(delivery_info={"routing_key": work.lane}, args=[work.key, 1, *work.arguments]))
+    task.name = work.task
+    settings.MACHINE, settings.RETRY_WORKER_NEEDS = "a", (LACKING,)
+    monkeypatch.setattr(worker, "current_task", task)
+    monkeypatch.setattr(worker, "_lacking", set())
+    monkeypatch.setattr(worker, "REST_SECONDS", 0)
+    monkeypatch.setattr(Need, "is_lacking", True)
+    Need.asked.clear()
+    return work
+
+
+@pytest.fixture
+def other_machine(message: Work, settings: Settings) -> None:
+    settings.MACHINE = "b"
+    lanes.note_worker(message.lane)
+    settings.MACHINE = "a"
+
+
+@pytest.mark.usefixtures("other_machine")
+def test_a_worker_that_lost_what_its_work_needs_gives_it_back_and_takes_none_until_it_has_that(
+    message: Work, servers: RedisServers
+) -> None:
+    failing, token = Mock(side_effect=OSError("no database")), begin(message)
+    prepare(message.key, token, failing)
+    assert isinstance(look(message), claim_state.ClaimTaken)
+    assert queued(servers, message.lane) == {message.key}
+    assert len(published_calls(servers)) == 1  # at once: no sweeper runs
+    assert lanes.list_unfit_machines() == ["a"]
+    prepare(message.key, token, failing)
+    assert (failing.call_count, len(published_calls(servers))) == (1, 2)
+    Need.is_lacking = False
+    prepare(message.key, token, lambda: {"a": TILE})
+    assert (body("a"), len(published_calls(servers))) == (b"tile", 2)
+
+
+def test_a_message_of_celery_is_handed_on_as_it_came(
+    servers: RedisServers, work: Work, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MACHINE, settings.RETRY_WORKER_NEEDS = "b", (LACKING,)
+    lanes.note_worker(work.lane)
+    settings.MACHINE = "a"
+    monkeypatch.setattr(worker, "_lacking", {LACKING})
+    monkeypatch.setattr(worker, "REST_SECONDS", 0)
+    preparer = Mock()
+
+    @current_app.task(name=work.task)
+    def paint(work_key: str, token: int, *arguments: object) -> None:
+        prepare(work_key, token, preparer)
+
+    token = begin(work)
+    paint.apply(args=(work.key, token, *work.arguments), routing_key=work.lane, throw=True)
+    preparer.assert_not_called()
+    assert published_calls(servers) == [repr((work.key, token, *work.arguments)).replace("(", "[").replace(")", "]")]
+    monkeypatch.setattr(Need, "is_lacking", False)
+    paint.apply(args=(work.key, token, *work.arguments), routing_key=work.lane, throw=True)
+    preparer.assert_called_once_with()
+
+
+@pytest.mark.usefixtures("message")
+def test_the_only_machine_fails_work_that_lacks_what_it_needs(work: Work, servers: RedisServers) -> None:
+    for _ in range(2):
+        prepare(work.key, begin(work), Mock(side_effect=OSError("no database")))
+        assert failure(work)
+        servers.state.client.flushall()
+    assert published_calls(servers) == []
+
+
+@pytest.mark.usefixtures("other_machine")
+def test_a_machine_that_lacks_something_too_gets_no_work_back(work: Work, settings: Settings) -> None:
+    settings.MACHINE = "b"
+    lanes.note_unfit()
+    settings.MACHINE = "a"
+    prepare(work.key, begin(work), Mock(side_effect=OSError("no database")))
+    assert failure(work)
+
+
+@pytest.mark.usefixtures("other_machine")
+def test_an_error_of_another_kind_is_a_failure_and_stops_nothing(work: Work) -> None:
+    prepare(work.key, begin(work), Mock(side_effect=ZeroDivisionError))
+    assert failure(work)
+    assert (worker._lacking, lanes.list_unfit_machines()) == (set(), [])
+
+
+@pytest.mark.usefixtures("other_machine")
+def test_work_that_cannot_be_given_back_is_swept(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = begin(work)
+    monkeypatch.setattr(lanes, "republish_work", Mock(side_effect=QueueUnavailable("the broker is away")))
+    prepare(work.key, token, Mock(side_effect=OSError("no database")))
+    assert isinstance(look(work), claim_state.ClaimTaken)
+    make_due(servers, work)
+    assert sweep_claims() == 1
+
+
+def test_machines_are_heard_of_by_the_clock_of_state(servers: RedisServers, settings: Settings) -> None:
+    settings.MACHINE = "a"
+    lanes.note_unfit()
+    seconds, _ = servers.state.client.time()
+    assert servers.state.client.zscore("workers:unfit", "a") == pytest.approx(seconds, abs=2)
+    for other in (seconds - lanes.HEARD_SECONDS - 2, seconds + 3600):
+        servers.state.client.zadd("workers:unfit", {"late": other})
+        assert lanes.list_unfit_machines() == ["a"]
 
 
 def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.mirror.delivery import ByteRange, select_range
-from resources.mirror.file_headers import delivery_headers, is_shown_in_place
+from resources.mirror.public_files import delivery_headers, is_shown_in_place
 
 ETAG = '"e"'
 ALL = ByteRange(0, 10, 10)

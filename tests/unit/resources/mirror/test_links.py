@@ -11,7 +11,7 @@ from django.template import Context, Template
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.mirror import file_paths, links
+from resources.mirror import links, public_files
 from resources.mirror.errors import ForgedError, MirrorAddressError, UrlError
 from resources.traffic.asked import Asked
 
@@ -30,8 +30,8 @@ def parts(address: str) -> tuple[str, str]:
 @settings(max_examples=50)
 @given(st.text(min_size=1, max_size=400))
 def test_any_text_is_written_in_one_way(text: str) -> None:
-    encoded = file_paths.encode_base64url(text.encode())
-    assert file_paths.decode_url(encoded) == text
+    encoded = public_files.encode_base64url(text.encode())
+    assert public_files.decode_url(encoded) == text
     assert not {"/", ".", "=", "+"} & set(encoded)
 
 
@@ -39,16 +39,16 @@ def test_any_text_is_written_in_one_way(text: str) -> None:
 @given(st.text("Aab_-=+ \n", max_size=8))
 def test_what_is_read_was_written_so(encoded: str) -> None:
     try:
-        url = file_paths.decode_url(encoded)
+        url = public_files.decode_url(encoded)
     except MirrorAddressError:
         return
-    assert file_paths.encode_base64url(url.encode()) == encoded
+    assert public_files.encode_base64url(url.encode()) == encoded
 
 
 @pytest.mark.parametrize("encoded", ["", "a", "YQ==", "YR", "Y Q", "_w", "YQ\n", "é", "a" * 3000])
 def test_what_is_malformed_is_refused(encoded: str) -> None:
     with pytest.raises(MirrorAddressError):
-        file_paths.decode_url(encoded)
+        public_files.decode_url(encoded)
 
 
 def test_another_url_or_signature_is_forged() -> None:
@@ -75,7 +75,7 @@ def test_keys_rotate(settings: Any) -> None:
 def test_a_fragment_is_neither_signed_nor_read_from_an_address_that_has_one() -> None:
     assert links.sign_url(f"{URL}#part") == links.sign_url(URL)
     older = f"{URL}#part"
-    signed = links._sign_with(older, django_settings.SECRET_KEY), file_paths.encode_base64url(older.encode())
+    signed = links._sign_with(older, django_settings.SECRET_KEY), public_files.encode_base64url(older.encode())
     assert links.verify_address(*signed) == URL
 
 
@@ -121,4 +121,4 @@ def test_a_template_has_the_address_and_none_for_nonsense() -> None:
     ],
 )
 def test_an_address_is_counted_by_its_kind(address: str, expected: Asked | None) -> None:
-    assert file_paths.classify_address(address) == expected
+    assert public_files.classify_address(address) == expected

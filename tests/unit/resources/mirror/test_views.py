@@ -18,9 +18,8 @@ from django.test.utils import CaptureQueriesContext
 from PIL import Image
 from prometheus_client import REGISTRY
 
-from resources import tasks
+from resources import locks, tasks
 from resources.mirror import links, lookup, thumbnail_painter, views
-from resources.mirror.file_headers import SAFE_HEADERS
 from resources.mirror.ingest import wanted_urls
 from resources.mirror.ingest.settlement import FetchTarget
 from resources.mirror.ingest.wanted_urls import WantedUrl
@@ -28,6 +27,7 @@ from resources.mirror.lookup import UrlStatus
 from resources.mirror.media.sniff import recognise_content
 from resources.mirror.media.thumbnails import Thumbnail
 from resources.mirror.models import Blob, MirroredHost, Resource, UrlState
+from resources.mirror.public_files import SAFE_HEADERS
 from resources.mirror.storage import blobs, uploads
 from resources.mirror.storage.uploads import UploadRequest
 from retry import claims, contents, stores
@@ -133,10 +133,23 @@ def test_what_another_machine_holds_is_waited_for_and_asked_of_it(
     client: Reader, keep: Keep, bucket_of_any_kind: None, redis_servers: RedisServers
 ) -> None:
     blob = keep(BODY, holder="there")
+    locks.hold_machine_name("there", "its id")
     blobs.remove_local_blob(blob.digest)
     assert client.get(f"/resources/{blob.digest}").status_code == 302
     [member] = cast(list[bytes], redis_servers.state.client.zrange("mirror:upload:there", 0, -1))
     assert member.decode().startswith(f"{blob.digest} ")
+
+
+@pytest.mark.parametrize(("address", "is_sent_by_main"), [("10.0.0.2", True), ("", False)])
+@pytest.mark.usefixtures("bucket_of_any_kind")
+def test_a_front_on_another_machine_gets_large_held_files_from_main(
+    client: Reader, keep: Keep, settings: Any, address: str, is_sent_by_main: bool
+) -> None:
+    settings.MIRROR_HOT_BYTES, settings.MAIN_LISTEN = 9, "10.0.0.1:8100"
+    found = client.get(f"/resources/{keep(BODY).digest}", headers=FRONT, REMOTE_ADDR=address)
+    assert found.status_code == 200
+    assert ("X-Accel-Redirect" not in found, "X-Delivered-Large" in found) == (is_sent_by_main, is_sent_by_main)
+    assert found.body == (BODY if is_sent_by_main else b"")
 
 
 def test_a_storage_that_signs_no_links_is_streamed(client: Reader, keep: Keep, bucket_of_any_kind: None) -> None:
@@ -491,6 +504,7 @@ def lost(reason: str) -> float:
 def held_elsewhere(bucket_of_any_kind: None, keep_picture: Keep) -> Blob:
     """A picture that another machine has, and has not uploaded."""
     blob = keep_picture(files.PICTURES["a.png"], holder="there", uploaded_at=None)
+    locks.hold_machine_name("there", "its id")
     blobs.local_path(blob.digest).unlink()
     return blob
 

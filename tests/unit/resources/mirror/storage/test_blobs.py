@@ -17,8 +17,8 @@ from django.db.models import QuerySet
 from django.test import Client
 
 from resources.mirror.errors import StorageError
-from resources.mirror.file_headers import DIRECT_ENDINGS, delivery_headers
 from resources.mirror.models import Blob
+from resources.mirror.public_files import DIRECT_ENDINGS, delivery_headers
 from resources.mirror.storage import blobs, sweeper, takedown
 from resources.tokens import auth
 from resources.tokens.models import ApiToken

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -16,12 +16,12 @@ from django.db import OperationalError
 from django.db.models.query import QuerySet
 
 from project.environment import storage_from
-from resources import folders
+from resources import folders, locks
 from resources.database import usable_connections
 from resources.mirror import delivery as mirror_delivery
 from resources.mirror.errors import StorageError
 from resources.mirror.models import Blob, UrlState
-from resources.mirror.storage import blobs, sweeper
+from resources.mirror.storage import blobs, held_files, sweeper
 from resources.mirror.storage import uploads as storage_uploads
 from resources.mirror.storage.retention import remove_pruned_bytes
 from resources.mirror.storage.takedown import take_down_blob
@@ -30,7 +30,7 @@ from retry import claim_state, contents, stores
 from retry.errors import StoreUnavailable
 from tests.support.claim_calls import begun, failure, look
 from tests.support.moto_bucket import MotoBucket
-from tests.support.stack import free_port
+from tests.support.stack import eventually, free_port
 
 from ..conftest import NOW, Give, Keep, raising
 
@@ -112,8 +112,27 @@ def test_a_request_wakes_the_uploader_and_fails_with_the_upload(
     monkeypatch.setattr(blobs, "upload_object", raising(StorageError("away")))
     work = storage_uploads.upload_work(keep(BODY).digest, "here")
     storage_uploads.publish_upload(work.task, work.key, begun(work).token, work.arguments, storage_uploads.UPLOAD_LANE)
+    locks.hold_machine_name("here", "its id")
+    assert held_files.find_holder("here").pause_seconds is None
     uploader.run_once(5)
     assert failure(work).status == 503
+    assert held_files.find_holder("here").pause_seconds == 10
+
+
+def test_a_bucket_that_is_silent_is_told_to_other_machines_before_it_has_failed(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = Event()
+    locks.hold_machine_name("here", "its id")
+    keep(BODY)
+    monkeypatch.setattr(storage_uploads, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(blobs, "upload_object", lambda *_: silent.wait(PATIENCE_SECONDS))
+    uploading = Thread(target=uploader.run_once, args=[0])
+    uploading.start()
+    eventually(lambda: held_files.find_holder("here").pause_seconds == 10, PATIENCE_SECONDS, "others are told")
+    silent.set()
+    uploading.join()
+    assert held_files.find_holder("here").pause_seconds is None
 
 
 def test_lost_bytes_are_fetched_again(bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader) -> None:
