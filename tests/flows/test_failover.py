@@ -68,6 +68,6 @@ def test_clients_that_wait_are_served_after_the_fail_over(site: FailingSite) -> 
             assert visit.status == 200 or visit.is_honest_refusal
         site.stack.wait_until_healthy(RECOVERY_SECONDS)
         expected = [SlowContent(f"after{number}").body for number in range(CLIENTS)]
-        assert bodies(crowd.insist([f"/slow/after{number}" for number in range(CLIENTS)])) == expected
-        again = crowd.insist([f"/slow/w{number}?gated=1&kind=cold" for number in range(CLIENTS)])
+        assert bodies(crowd.insist([f"/slow/after{number}" for number in range(CLIENTS)], RECOVERY_SECONDS)) == expected
+        again = crowd.insist([f"/slow/w{number}?gated=1&kind=cold" for number in range(CLIENTS)], RECOVERY_SECONDS)
         assert {visit.status for visit in again} == {200}

@@ -187,7 +187,7 @@ def test_readers_are_counted_from_what_nginx_has_logged(stack: Stack, crowd: Cro
     number = change(stack, [slug], "print(ids[0])").strip()
 
     def noted() -> int:
-        return sum(stack.state.pfcount(key) for key in stack.state.scan_iter(f"feeds:readers:{number}:*"))
+        return sum(stack.state.pfcount(key) for key in stack.state.scan_iter(f"feeds:{{0}}:readers:{number}:*"))
 
     crowds_own = 1  # as other tests have fetched it
     eventually(lambda: noted() == 2 + crowds_own, 30, "its readers are noted")

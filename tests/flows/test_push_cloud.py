@@ -48,7 +48,7 @@ def origin(stack: Stack, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory)
         stack.manage("import_opml", str(listed(servers, tmp_path_factory.mktemp("told"))))
         eventually(lambda: all(title in shown(stack) for title in expected(servers)), 60, "all feeds are read")
         requests.get(f"{stack.base_url}/feeds/all.atom", timeout=60).raise_for_status()
-        eventually(lambda: any(stack.state.scan_iter("feeds:combination-readers:*")), 30, "its reader is noted")
+        eventually(lambda: any(stack.state.scan_iter("feeds:{0}:combination-readers:*")), 30, "its reader is noted")
         stack.manage("shell", "-c", MINUTE_PASSES)
         eventually(lambda: set(subscribers(cloud)) == set(urls(servers)), 60, "all are registered and verified")
         yield servers

@@ -30,9 +30,11 @@ ADDRESS = f"/resources/{DIGEST}"
 OTHER_MACHINE = """
 import time
 from django.conf import settings
+from resources import locks
 from resources.mirror.models import Blob
 from resources.mirror.storage.uploads import Uploader
 from retry import stores
+locks.hold_machine_name("other", "another installation")
 settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "other", {held!r}
 Blob.objects.update(holder="other", uploaded_at=None)
 while not stores.fast_client("state").exists("mirror:upload:other"):

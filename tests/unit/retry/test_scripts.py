@@ -1,6 +1,7 @@
 """Scripts of other apps: registered under a namespace, with the parts that they need."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 from uuid import uuid4
 
@@ -58,7 +59,7 @@ def counted_and_new(folder: Path) -> list[ScriptCall]:
 
 
 async def execute_all(calls: list[ScriptCall]) -> list[object]:
-    async with stores.async_client("state") as client:
+    async with aclosing(stores.async_client("state")) as client:
         return list(await stores.execute_all(client, "state", calls))
 
 
@@ -95,7 +96,7 @@ def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_
     scripts.register_scripts(folder, "tests")
 
     async def replies() -> list[object]:
-        async with stores.async_client("state") as client:
+        async with aclosing(stores.async_client("state")) as client:
             await stores.execute_all(client, "state", [ScriptCall("state", "tests.echo", [], ["before"])])
             servers.state.client.client_pause(1000)
             with pytest.raises(StoreUnavailable, match="no reply in time"):

@@ -3,9 +3,12 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import aclosing
+from typing import cast
 
 import pytest
 from pytest_django import Settings
+from redis.asyncio import Redis
 from redis.asyncio.connection import Connection
 
 from retry import claims, stores
@@ -22,7 +25,8 @@ from retry.stores import CircuitBreaker
     ],
 )
 def test_commands_are_packed_as_redis_py_packs_them(command: tuple[str]) -> None:
-    packed = stores.async_client("state").connection_pool.connection_class.pack_command(Connection(), *command)
+    client = cast(Redis, stores.async_client("state"))
+    packed = client.connection_pool.connection_class.pack_command(Connection(), *command)
     assert b"".join(packed) == b"".join(Connection().pack_command(*command))
 
 
@@ -32,7 +36,7 @@ def ask() -> None:
 
 def ask_asynchronously() -> None:
     async def ask() -> None:
-        async with stores.async_client("state") as client:
+        async with aclosing(stores.async_client("state")) as client:
             await stores.execute_all(client, "state", [claims.look_call("anything")])
 
     asyncio.run(ask())
