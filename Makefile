@@ -46,10 +46,12 @@ test:
 	@$(MAKE) --no-print-directory setup
 	$(run_tests) -n auto --durations=20 --durations-min=1 || $(run_tests) $(AGAIN)
 
-# Stores of their own, and one cluster for all tests.
+# One cluster for all tests, then others whose Redis fails over.
 test-cluster:
 	@CLUSTER=1 DB=postgres ./setup.sh --dev
 	$(ALONE) $(python) -m pytest tests/cluster
+	$(ALONE) $(python) -m pytest tests/cluster/test_sharing.py tests/cluster/test_faults.py --stores cluster -k "500 or state"
+	$(ALONE) $(python) -m pytest tests/cluster/test_sharing.py tests/cluster/test_faults.py --stores sentinel -k "500 or state"
 
 check: setup
 	$(python) -m ruff check .

@@ -73,7 +73,8 @@ ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "growth_rows": database_rows.measure,
     "cluster_painters": scaling.measure_painters,
     "cluster_fetchers": scaling.measure_fetchers,
-    "cluster_state": state_costs.measure,
+    "cluster_state": state_costs.measure_one,
+    "cluster_nodes": state_costs.measure_nodes,
     "cluster_scale": scale.measure,
 }
 """Run only when they are named: they need what is not installed here, or take long, and have no bound."""

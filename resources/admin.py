@@ -4,7 +4,8 @@ Imports the other admins of the app, which register themselves.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -29,6 +30,7 @@ from retry import errors, stores
 
 from . import machines
 from .fetch.admin import domains, forms  # noqa: F401  # they register themselves
+from .fetch.frontier import queue
 from .forms import LayerForm
 from .humanize import format_duration, format_size
 from .mirror.admin import batches, hosts_rules, mirrored_files, resources  # noqa: F401  # as above
@@ -275,12 +277,14 @@ class MachineRow:
     roles: str
     processes: str
     queues: str
+    domains: str
+    """The share of the domains that its fetchers own."""
     disk: str
     clock: str
     version: str
 
     @classmethod
-    def describe(cls, one: machines.HeardMachine, troubles: Sequence[str]) -> "MachineRow":
+    def describe(cls, one: machines.HeardMachine, troubles: Sequence[str], owned: float) -> "MachineRow":
         ago = format_duration(one.heard_ago_seconds)
         counts = one.count_by_role().items()
         share = one.disk_free_bytes / one.disk_bytes if one.disk_bytes else 0.0
@@ -294,6 +298,7 @@ class MachineRow:
             roles=", ".join(one.roles),
             processes=", ".join(f"{role} {_format_count(*number)}" for role, number in counts),
             queues=", ".join(one.queues) or "none",
+            domains=f"{owned:.0%}" if owned else "none",
             disk=f"{format_size(one.disk_free_bytes)} ({share:.0%})",
             clock=f"{round(one.skew_seconds, 1) or 0.0:+.1f} s",
             version=f"{one.version}{up}",
@@ -351,13 +356,23 @@ class MachineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's clas
         return TemplateResponse(request, "admin/resources/machine/change_list.html", context)
 
 
+def _share_domains(parts: Mapping[str, int]) -> dict[str, float]:
+    """The share of the domains that the fetchers of each machine own, of 1."""
+    owned: Counter[str] = Counter()
+    for fetcher, number in parts.items():
+        owned[fetcher.rpartition(":")[0]] += number
+    return {machine: number / owned.total() for machine, number in owned.items() if number}
+
+
 def _describe_machines() -> dict[str, Any]:
     try:
         found = machines.read_machines(stores.fast_client("state"))
+        parts = stores.run_steps(queue.read_owned_parts())
     except RedisError:
         return {"word": "unknown", "summary": "Redis does not answer."}
     troubles = list(machines.list_troubles(found))
-    rows = [MachineRow.describe(one, list(_list_troubles(one, troubles))) for one in found]
+    owned = _share_domains(parts)
+    rows = [MachineRow.describe(one, list(_list_troubles(one, troubles)), owned.get(one.name, 0.0)) for one in found]
     wrong = [row.name for row in rows if row.troubles]
     heard = sum(one.is_alive for one in found)
     summary = f"{heard} of {len(found)} heard." + (f" Trouble: {', '.join(wrong)}." if wrong else "")

@@ -38,16 +38,21 @@ class Machines:
 
 
 @contextmanager
-def running(number: int, role: str, settings: Mapping[str, str], *, waits_for: str) -> Iterator[Machines]:
-    """So many machines of that role beside the one for clients. `waits_for` is a process that each of them runs."""
+def running(
+    number: int, role: str, settings: Mapping[str, str], *, waits_for: str, kind: str = "plain"
+) -> Iterator[Machines]:
+    """So many machines of that role beside the one for clients.
+
+    `waits_for` is a process that each of them runs. `kind` is that of their Redis.
+    """
     with ExitStack() as entered:
         directory = Path(entered.enter_context(TemporaryDirectory(prefix="tarry-machines-", dir="/tmp")))
         net = entered.enter_context(network.running())
-        found = entered.enter_context(stores.running(net, "plain", directory))
+        found = entered.enter_context(stores.running(net, kind, directory))
         given = {**hosts.site_environment(net, found.environment), **SETTINGS, **settings}
         places = {name: net.add(name) for name in ["front", *(f"w{n}" for n in range(number))]}
         given["PUBLIC_URL"] = f"http://{places['front'].address}:{net.port}"
-        made = [Host(name, place, given, found.state) for name, place in places.items()]
+        made = [Host(name, place, given) for name, place in places.items()]
         made[0].environment["ROLES"] = CLIENTS_SIDE
         for host in made[1:]:
             host.environment["ROLES"] = role

@@ -1,7 +1,7 @@
 """The work of `state` and `cache` for one content of each kind, and the rate at which `state` is full."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +12,8 @@ from socket import AF_UNIX, socket
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from redis import Redis
-
 from tests.chaos.origins import Origin
+from tests.cluster.servers import RedisNode
 from tests.support.crowd import Crowd
 from tests.support.stack import eventually
 
@@ -39,74 +38,85 @@ print(Resource.objects.filter(url__startswith="{url}/files/{run}/", blob_digest_
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The work of a Redis server."""
+    """The work of Redis servers that are for the same."""
 
     calls: float
     bytes: float
-    cpu_seconds: float
+    cpu_seconds: tuple[float, ...]
+    """Of each server."""
 
     @classmethod
-    def so_far(cls, server: Redis) -> "Spent":
-        found = server.info("all")
-        calls = sum(one["calls"] for name, one in found.items() if name.startswith("cmdstat_"))
-        moved = found["total_net_input_bytes"] + found["total_net_output_bytes"]
-        return cls(calls, moved, found["used_cpu_user"] + found["used_cpu_sys"])
+    def so_far(cls, nodes: Sequence[RedisNode]) -> "Spent":
+        found = [node.client.info("all") for node in nodes]
+        calls = sum(one[name]["calls"] for one in found for name in one if name.startswith("cmdstat_"))
+        moved = sum(one["total_net_input_bytes"] + one["total_net_output_bytes"] for one in found)
+        return cls(calls, moved, tuple(one["used_cpu_user"] + one["used_cpu_sys"] for one in found))
 
     def less(self, other: "Spent", times: float = 1) -> "Spent":
-        calls, moved = self.calls - times * other.calls, self.bytes - times * other.bytes
-        return Spent(calls, moved, self.cpu_seconds - times * other.cpu_seconds)
+        cpu = tuple(mine - times * its for mine, its in zip(self.cpu_seconds, other.cpu_seconds, strict=True))
+        return Spent(self.calls - times * other.calls, self.bytes - times * other.bytes, cpu)
 
     def by(self, number: float) -> "Spent":
-        return Spent(self.calls / number, self.bytes / number, self.cpu_seconds / number)
+        return Spent(self.calls / number, self.bytes / number, tuple(each / number for each in self.cpu_seconds))
 
 
-def measure() -> Iterator[Figure | Note]:
-    """Calls, bytes and CPU time of both servers, without those of an idle site for as long."""
-    with running(1, "paint,fetch", SETTINGS, waits_for="fetch") as machines, ExitStack() as entered:
+def measure_one() -> Iterator[Figure | Note]:
+    """The work of one server for `state` and one for `cache`."""
+    yield from _measure("plain")
+
+
+def measure_nodes() -> Iterator[Figure | Note]:
+    """The work of a Cluster of three nodes for `state`, each with a replica, and of a server for Celery's queues."""
+    yield from _measure("cluster")
+
+
+def _measure(kind: str) -> Iterator[Figure | Note]:
+    """Calls, bytes and CPU time of all servers, without those of an idle site for as long."""
+    with running(1, "paint,fetch", SETTINGS, waits_for="fetch", kind=kind) as machines, ExitStack() as entered:
         origins = [Origin(machines.network.gateway) for _ in range(DOMAINS)]
         for origin in origins:
             origin.come()
             entered.callback(origin.go)
-        kinds: dict[str, Callable[[], int]] = {
+        contents: dict[str, Callable[[], int]] = {
             "cold tile": partial(ask_for_cold_tiles, machines),
             "main hit": partial(ask_main, machines),
             "fetched page": partial(ask_for_pages, machines, origins),
             "mirrored file": partial(mirror_files, machines, origins[0]),
         }
-        kinds["cold tile"]()  # everything runs
+        contents["cold tile"]()  # everything runs
         idle = _idle(machines)
         for name in idle:
             yield Figure(f"{name}: calls a second of an idle site", idle[name].calls)
-            yield Figure(f"{name}: CPU of an idle site", idle[name].cpu_seconds * 100, "%")
-        for kind, do in kinds.items():
-            yield from _costs(machines, kind, do, idle)
+            yield Figure(f"{name}: CPU of an idle site", sum(idle[name].cpu_seconds) * 100, "%")
+        for content, do in contents.items():
+            yield from _costs(machines, content, do, idle)
 
 
-def _servers(machines: Machines) -> dict[str, Redis]:
-    return {"state": machines.stores.state, "cache": machines.stores.cache}
+def _spent(machines: Machines) -> dict[str, Spent]:
+    return {name: Spent.so_far(nodes) for name, nodes in machines.stores.redis.servers().items()}
 
 
 def _idle(machines: Machines) -> dict[str, Spent]:
-    """The work of each server in a second without requests."""
-    before = {name: Spent.so_far(server) for name, server in _servers(machines).items()}
+    """The work of the servers in a second without requests."""
+    before = _spent(machines)
     time.sleep(REST_SECONDS)
-    return {
-        name: Spent.so_far(server).less(before[name]).by(REST_SECONDS) for name, server in _servers(machines).items()
-    }
+    return {name: spent.less(before[name]).by(REST_SECONDS) for name, spent in _spent(machines).items()}
 
 
-def _costs(machines: Machines, kind: str, do: Callable[[], int], idle: dict[str, Spent]) -> Iterator[Figure]:
-    before = {name: Spent.so_far(server) for name, server in _servers(machines).items()}
+def _costs(machines: Machines, content: str, do: Callable[[], int], idle: dict[str, Spent]) -> Iterator[Figure]:
+    before = _spent(machines)
     began = time.monotonic()
     number = do()
     seconds = time.monotonic() - began
-    for name, server in _servers(machines).items():
-        spent = Spent.so_far(server).less(before[name]).less(idle[name], seconds).by(number)
-        yield Figure(f"{kind}: calls of {name}", spent.calls)
-        yield Figure(f"{kind}: bytes in and out of {name}", spent.bytes)
-        yield Figure(f"{kind}: CPU of {name}", spent.cpu_seconds * 1e6, "µs")
-        if name == "state" and spent.cpu_seconds > 0:
-            yield Figure(f"{kind}: a second at which state is full, one core", 1 / spent.cpu_seconds)
+    for name, so_far in _spent(machines).items():
+        spent = so_far.less(before[name]).less(idle[name], seconds).by(number)
+        yield Figure(f"{content}: calls of {name}", spent.calls)
+        yield Figure(f"{content}: bytes in and out of {name}", spent.bytes)
+        yield Figure(f"{content}: CPU of {name}", sum(spent.cpu_seconds) * 1e6, "µs")
+        if name == "state" and max(spent.cpu_seconds) > 0:
+            yield Figure(
+                f"{content}: a second at which a server of state is full, one core", 1 / max(spent.cpu_seconds)
+            )
 
 
 def ask_for_cold_tiles(machines: Machines) -> int:

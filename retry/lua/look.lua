@@ -1,7 +1,7 @@
 -- Returns the state of a piece of work, and claims it in the modes begin and refresh. The mode away is a look that notes
 -- an outage of `cache`: contents that were stored before may be lost with it.
 -- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
--- needs: root turns claim_skip lane_rounds
+-- needs: root tokens turns claim_skip lane_rounds
 -- KEYS: root
 -- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers(of this partition) spec default_ms client("" the site itself)
 --       popular("1"|"") is_published("1"|"": its publisher orders it) terms(done_ms channel) | faster lanes
@@ -9,7 +9,7 @@
 --    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local claim, done, failure = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
-local counter, claims, queued = root .. ':token', root .. ':claims', root .. ':queued:' .. lane
+local claims, queued = root .. ':claims', root .. ':queued:' .. lane
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
 local spec, default_ms, client, popular = ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10] == '1'
 local is_published, terms = ARGV[11] == '1', cjson.decode(ARGV[12])
@@ -93,9 +93,8 @@ local ahead = redis.call('ZCARD', queued)
 if not takes_another(ahead) then return {'full', whole(expected_wait(ahead))} end
 local wait = expected_wait(join_lane(work, lane, client, popular))
 
-local token = math.max(tonumber(redis.call('GET', counter) or 0) + 1, time[1] * 1000000 + time[2])
-redis.call('SET', counter, whole(token))
-redis.call('HSET', claim, 'token', whole(token), 'state', 'queued', 'kind', kind, 'since', whole(now),
+local token = next_token()
+redis.call('HSET', claim, 'token', token, 'state', 'queued', 'kind', kind, 'since', whole(now),
   'asked', whole(now), 'expected', whole(now + wait), 'spec', spec)
 sweep_after(wait)
-return {'begun', whole(token), whole(wait)}
+return {'begun', token, whole(wait)}

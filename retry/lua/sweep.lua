@@ -1,7 +1,7 @@
 -- Returns the due claims of one partition. First lapsed leases: at the first lapse the work gets a new token and is
 -- queued again, at the second within lapse_ms it is returned as `lapsed`. Then queued work that has waited for long, as
 -- `due`: it is to be published again if its lane holds too few messages.
--- needs: root turns claim_skip lane_rounds
+-- needs: root tokens turns claim_skip lane_rounds
 -- KEYS: root   ARGV: most lapse_ms cache_is_away("1"|"")   -> list of {what, work, token, lane, spec}
 local claims, leases, counter = root .. ':claims', root .. ':leases', root .. ':token'
 local swept, setbacks = root .. ':swept', root .. ':setbacks'
@@ -44,9 +44,7 @@ for _, work in ipairs(due(leases)) do
     redis.call('ZADD', leases, now + 5000, work)
     report('lapsed', work, claim, claim[1])
   else
-    local last = tonumber(redis.call('GET', counter) or 0)
-    local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
-    redis.call('SET', counter, token)
+    local token = next_token()
     redis.call('HSET', root .. ':claim:' .. work, 'token', token, 'state', 'queued', 'lapsed', string.format('%.0f', now))
     redis.call('ZREM', leases, work)
     redis.call('ZADD', claims, now + 5000, work)

@@ -5,7 +5,7 @@ from pathlib import Path
 import redis
 
 MARKS = (
-    *("retry:{0}:claim:*", "retry:{0}:claims", "retry:{0}:queued:*", "retry:{0}:leases"),
+    *("retry:{*}:claim:*", "retry:{*}:claims", "retry:{*}:queued:*", "retry:{*}:leases"),
     *("fetch:{0}:job:*", "fetch:{0}:wanted:*", "fetch:{0}:jobs:*", "fetch:{0}:leases"),
     "mirror:unsettled",
 )
@@ -21,11 +21,11 @@ BODIES = ("body", "proxy")
 """Folders of nginx: request bodies, and answers to slow clients."""
 
 
-def marks(state: "redis.Redis") -> list[str]:
+def marks(state: "redis.Redis | redis.RedisCluster") -> list[str]:
     return [f"{key!r}" for name in MARKS for key in state.scan_iter(name)]
 
 
-def counts(state: "redis.Redis") -> list[str]:
+def counts(state: "redis.Redis | redis.RedisCluster") -> list[str]:
     """The frontier's counts of queued jobs, and of jobs in flight at each domain, where they are not 0."""
     found = {QUEUED: _number(state.get(QUEUED))}
     for key in state.scan_iter(DOMAINS):

@@ -4,12 +4,11 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-
-import redis
+from pathlib import Path
 
 from ..support.prepared_data import PREPARED_DATA
 from ..support.processes import END_SECONDS, family, wait_until_ended
-from ..support.stack import Stack, answers, eventually
+from ..support.stack import ROOT, Stack, answers, eventually
 from .network import Network, Place
 
 SMALL_NUMBERS = {"PAINT_WORKERS": "1", "MAIN_WORKERS": "1", "MAIN_THREADS": "8", "FETCH_SLOTS": "20"}
@@ -61,16 +60,15 @@ def site_environment(network: Network, stores: Mapping[str, str]) -> dict[str, s
 class Host(Stack):
     """A stack with its own address, and the stores of the cluster. It is started and ended like any other."""
 
-    def __init__(self, name: str, place: Place, settings: Mapping[str, str], state: "redis.Redis") -> None:
+    def __init__(self, name: str, place: Place, settings: Mapping[str, str], root: Path = ROOT) -> None:
         super().__init__()
+        self.root = root
         self.name, self.place, self.prefix = name, place, place.prefix
         self.port = int(settings["PORT"])
         self.host = f"{place.address}:{self.port}"
         self.base_url = f"http://{self.host}"
         self.metrics_token = settings["METRICS_TOKEN"]
         self.environment |= {**settings, "MACHINE": name, "LISTEN": place.address}
-        self.state.close()
-        self.state = state
 
     @property
     def secret_key(self) -> str:
@@ -84,11 +82,7 @@ class Host(Stack):
         for pid in self.place.pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if self._commands is not None:  # it was in the namespace as well
-            self._commands.kill()
-            self._commands.wait()
-            self._commands = None
-            self._commands_socket.unlink(missing_ok=True)
+        self._end_commands()  # which were in the namespace as well
         super().crash()
 
     def drain(self, seconds: float = 60) -> None:
@@ -99,6 +93,20 @@ class Host(Stack):
         self._process.wait(seconds)
         self._process = None
         assert wait_until_ended(members, END_SECONDS) == []
+
+    def upgrade(self) -> None:
+        """Ends it, and starts it with the code of these tests."""
+        self.drain()
+        self._end_commands()
+        self.root = ROOT
+        self.start()
+
+    def _end_commands(self) -> None:
+        if self._commands is not None:
+            self._commands.kill()
+            self._commands.wait()
+            self._commands = None
+            self._commands_socket.unlink(missing_ok=True)
 
     def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
         """Waits until balancers may send clients."""

@@ -1,39 +1,55 @@
-"""The ways in which Redis is set up for a cluster: plain servers, Redis Cluster, a primary with Sentinels."""
+"""The ways in which Redis is set up for a cluster: plain servers, Redis Cluster, primaries with Sentinels."""
 
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+import redis
 from redis import Redis, RedisError
+from redis.cluster import ClusterNode
+from redis.sentinel import Sentinel
 
 from .network import Network, Place
 from .servers import RedisNode
 
-STATE_PORT, CACHE_PORT, NODE_PORT, SENTINEL_PORT = 6379, 6380, 7000, 26379
-MASTER = "state"
-"""The name under which Sentinels know the primary."""
+STATE_PORT, CACHE_PORT, QUEUES_PORT, NODE_PORT, SENTINEL_PORT = 6379, 6380, 6381, 7000, 26379
+REPLICAS_OFFSET = 10
+"""From the port of a primary to that of its replica."""
+STATE, CACHE = "state", "cache"
+"""The names under which Sentinels know the primaries."""
+FIRST_PARTITION = "{0}"
 DOWN_MILLISECONDS = 1000
 SETTLING_SECONDS = 30
+LOST_SECONDS = 1.0
+"""What a replica has missed when it is promoted."""
 NODE_OPTIONS = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--appendonly", "no")
 STATE_OPTIONS = ("--maxmemory-policy", "noeviction")
 CACHE_OPTIONS = ("--maxmemory", "256mb", "--maxmemory-policy", "allkeys-lru")
 
 
 class SiteRedis(Protocol):
-    """The Redis of a site: the settings by which it is used, and a client of `state` and of `cache` for tests."""
+    """The Redis of a site: the settings by which it is used, and a client of `state` for tests."""
 
     @property
     def environment(self) -> dict[str, str]: ...
 
     @property
-    def state(self) -> Redis: ...
+    def state(self) -> "Redis | redis.RedisCluster": ...
 
-    @property
-    def cache(self) -> Redis: ...
+    def servers(self) -> dict[str, list[RedisNode]]:
+        """Those that answer, without replicas, by what they are for; the one with the first partition is the first."""
+
+    def replica_of(self, primary: RedisNode) -> RedisNode | None:
+        """The server that is promoted when the primary is gone."""
+
+    def is_ready(self) -> bool:
+        """Tells whether all keys are served, and each replica has the data of its primary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +70,14 @@ class PlainRedis:
     def state(self) -> Redis:
         return self.state_node.client
 
-    @property
-    def cache(self) -> Redis:
-        return self.cache_node.client
+    def servers(self) -> dict[str, list[RedisNode]]:
+        return {"state": [self.state_node], "cache": [self.cache_node]}
+
+    def replica_of(self, primary: RedisNode) -> None:
+        return None
+
+    def is_ready(self) -> bool:
+        return True
 
 
 @contextmanager
@@ -68,104 +89,153 @@ def plain(network: Network, place: Place, directory: Path) -> Iterator[SiteRedis
         yield PlainRedis(state, cache)
 
 
-@dataclass(frozen=True, slots=True)
-class RedisCluster:
-    """The nodes of a Redis Cluster, each with its client."""
+@dataclass(frozen=True)
+class ClusteredRedis:
+    """The nodes of a Redis Cluster for `state`, a server for `cache`, and one for Celery's queues."""
 
     nodes: Sequence[RedisNode]
+    cache_node: RedisNode
+    queues_node: RedisNode
 
-    def state_of(self, node: RedisNode) -> str:
-        """`ok` or `fail`, as the node sees the cluster."""
-        return str(node.execute("CLUSTER INFO")["cluster_state"])
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "REDIS_URL": "rediscluster://" + ",".join(node.address for node in self.nodes),
+            "QUEUES_URL": f"redis://{self.queues_node.address}/0",
+            "CACHE_URL": f"redis://{self.cache_node.address}/0",
+        }
+
+    @cached_property
+    def state(self) -> redis.RedisCluster:
+        startup = [ClusterNode(node.place.address, node.port) for node in self.nodes]  # type: ignore[no-untyped-call]
+        return redis.RedisCluster(startup_nodes=startup)
+
+    def servers(self) -> dict[str, list[RedisNode]]:
+        primaries = [node for node in self.nodes if node.process and _replication(node)["role"] == "master"]
+        primaries.sort(key=lambda node: not _serves(node, FIRST_PARTITION))
+        return {"state": primaries, "cache": [self.cache_node], "queues": [self.queues_node]}
+
+    def replica_of(self, primary: RedisNode) -> RedisNode | None:
+        return next((node for node in self.nodes if node.process and _follows(node, primary)), None)
 
     def is_ready(self) -> bool:
-        """Tells whether all slots are served, and each replica has the data of its primary."""
-        found = [node.client.info("replication") for node in self.nodes]
-        return self.is_well() and all(one.get("master_link_status", "up") == "up" for one in found)
-
-    def primaries(self) -> list[RedisNode]:
-        return [node for node in self.nodes if node.process and node.client.info("replication")["role"] == "master"]
-
-    def is_well(self) -> bool:
-        """Tells whether each living node sees all slots served."""
-        return all(self.state_of(node) == "ok" for node in self.nodes if node.process)
+        living = [node for node in self.nodes if node.process]
+        states = {node.execute("CLUSTER INFO")["cluster_state"] for node in living}
+        return states == {"ok"} and len(self.servers()["state"]) == 3 and all(map(_has_data, living))
 
 
 @contextmanager
-def cluster(network: Network, place: Place, directory: Path, *, replicas: int = 0) -> Iterator[RedisCluster]:
-    """Three primaries with so many replicas each, all slots served."""
+def cluster(network: Network, place: Place, directory: Path) -> Iterator[SiteRedis]:
+    """Three primaries with a replica each, all slots served."""
     at = _first_port(network)
-    number = 3 * (1 + replicas)
-    nodes = [RedisNode(place, directory / f"node{n}", at(NODE_PORT + n), *NODE_OPTIONS) for n in range(number)]
+    nodes = [RedisNode(place, directory / f"node{n}", at(NODE_PORT + n), *NODE_OPTIONS) for n in range(6)]
+    cache = RedisNode(place, directory / "cache", at(CACHE_PORT), *CACHE_OPTIONS)
+    queues = RedisNode(place, directory / "queues", at(QUEUES_PORT), *STATE_OPTIONS)
     with ExitStack() as entered:
-        for node in nodes:
+        for node in (*nodes, cache, queues):
             entered.enter_context(node)
         made = ["redis-cli", "--cluster", "create", *(node.address for node in nodes), "--cluster-yes"]
-        command = [*place.prefix, *made, "--cluster-replicas", str(replicas)]
+        command = [*place.prefix, *made, "--cluster-replicas", "1"]
         subprocess.run(command, check=True, capture_output=True, timeout=SETTLING_SECONDS)
-        found = RedisCluster(nodes)
+        found = ClusteredRedis(nodes, cache, queues)
         wait_until(found.is_ready, "all slots are served, replicas have the data")
         yield found
 
 
-@dataclass(frozen=True, slots=True)
-class SentinelSetup:
-    """A primary, its replica, and three Sentinels, which promote the replica when the primary is gone."""
+@dataclass(frozen=True)
+class WatchedRedis:
+    """A primary and its replica for `state`, the same for `cache`, and three Sentinels that watch both."""
 
-    primary: RedisNode
-    replica: RedisNode
+    nodes: Sequence[RedisNode]
+    """Of `state`."""
+    cache_nodes: Sequence[RedisNode]
     sentinels: Sequence[RedisNode]
 
-    def named_primary(self) -> str:
-        """The address of the primary, as the living Sentinels say; empty while they do not agree."""
-        told = {self._told_by(one) for one in self.sentinels if one.process}
-        return told.pop() if len(told) == 1 else ""
+    @property
+    def environment(self) -> dict[str, str]:
+        addresses = "redis+sentinel://" + ",".join(node.address for node in self.sentinels)
+        return {"REDIS_URL": f"{addresses}/{STATE}", "CACHE_URL": f"{addresses}/{CACHE}"}
+
+    @cached_property
+    def state(self) -> Redis:
+        addresses = [(node.place.address, node.port) for node in self.sentinels]
+        found: Redis = Sentinel(addresses).master_for(STATE)  # type: ignore[no-untyped-call]
+        return found
+
+    def servers(self) -> dict[str, list[RedisNode]]:
+        return {STATE: self._named(STATE, self.nodes), CACHE: self._named(CACHE, self.cache_nodes)}
+
+    def replica_of(self, primary: RedisNode) -> RedisNode | None:
+        return next((node for node in self.nodes if node.process and _follows(node, primary)), None)
 
     def is_ready(self) -> bool:
-        """Tells whether every Sentinel knows the replica and the two others, and the replica has the data."""
-        states = [one.execute("SENTINEL MASTER", MASTER) for one in self.sentinels]
-        is_known = all(int(one["num-slaves"]) == 1 and int(one["num-other-sentinels"]) == 2 for one in states)
-        return is_known and self.replica.client.info("replication")["master_link_status"] == "up"
+        living = [node for node in (*self.nodes, *self.cache_nodes) if node.process]
+        is_agreed = all(len(named) == 1 for named in self.servers().values())
+        return all(map(_knows_all, self.sentinels)) and is_agreed and all(map(_has_data, living))
 
-    def _told_by(self, sentinel: RedisNode) -> str:
-        host, port = sentinel.execute("SENTINEL GET-MASTER-ADDR-BY-NAME", MASTER)
-        return f"{_text(host)}:{_text(port)}"
+    def _named(self, name: str, nodes: Sequence[RedisNode]) -> list[RedisNode]:
+        """The one that all Sentinels name."""
+        told = [one.execute("SENTINEL GET-MASTER-ADDR-BY-NAME", name) for one in self.sentinels]
+        return [node for node in nodes if all(int(port) == node.port for _, port in told)]
 
 
 @contextmanager
-def sentinel(network: Network, place: Place, directory: Path) -> Iterator[SentinelSetup]:
-    """A primary and its replica under three Sentinels that know each other."""
+def sentinel(network: Network, place: Place, directory: Path) -> Iterator[SiteRedis]:
     at = _first_port(network)
-    primary = RedisNode(place, directory / "primary", at(STATE_PORT), *STATE_OPTIONS)
-    follows = ("--replicaof", place.address, str(primary.port))
-    replica = RedisNode(place, directory / "replica", at(STATE_PORT + 10), *STATE_OPTIONS, *follows)
-    watched = "\n".join(
-        [
-            f"sentinel monitor {MASTER} {place.address} {primary.port} 2",
-            f"sentinel down-after-milliseconds {MASTER} {DOWN_MILLISECONDS}",
-            f"sentinel failover-timeout {MASTER} 5000",
-        ]
-    )
+    nodes = _pair(place, directory / "state", at(STATE_PORT), *STATE_OPTIONS)
+    cache_nodes = _pair(place, directory / "cache", at(CACHE_PORT), *CACHE_OPTIONS)
+    watched = "\n".join([_watched(STATE, nodes[0]), _watched(CACHE, cache_nodes[0])])
     sentinels = [
         RedisNode(place, directory / f"sentinel{n}", at(SENTINEL_PORT + n), "--sentinel", configuration=watched)
         for n in range(3)
     ]
     with ExitStack() as entered:
-        for one in (primary, replica, *sentinels):
+        for one in (*nodes, *cache_nodes, *sentinels):
             entered.enter_context(one)
-        found = SentinelSetup(primary, replica, sentinels)
-        wait_until(found.is_ready, "the Sentinels know each other and the replica")
+        found = WatchedRedis(nodes, cache_nodes, sentinels)
+        wait_until(found.is_ready, "the Sentinels know each other and the replicas")
         yield found
 
 
-def wait_until(holds: Callable[[], object], what: str, seconds: float = SETTLING_SECONDS) -> float:
-    """Waits until it holds; a server that is away for a moment does not hold. Returns the seconds that it took."""
-    began = time.monotonic()
+def _pair(place: Place, directory: Path, port: int, *options: str) -> list[RedisNode]:
+    """A primary and its replica."""
+    primary = RedisNode(place, directory / "primary", port, *options)
+    follows = ("--replicaof", place.address, str(port))
+    return [primary, RedisNode(place, directory / "replica", port + REPLICAS_OFFSET, *options, *follows)]
+
+
+def _watched(name: str, primary: RedisNode) -> str:
+    return "\n".join(
+        [
+            f"sentinel monitor {name} {primary.place.address} {primary.port} 2",
+            f"sentinel down-after-milliseconds {name} {DOWN_MILLISECONDS}",
+            f"sentinel failover-timeout {name} 5000",
+        ]
+    )
+
+
+def fail_over(site: SiteRedis, primary: RedisNode) -> None:
+    """Kills a primary whose replica has missed the last second, and waits until the replica serves in its place."""
+    replica = site.replica_of(primary)
+    assert replica is not None
+    assert replica.process is not None
+    replica.process.send_signal(signal.SIGSTOP)
+    try:
+        primary.client.client_kill_filter(_type="replica")  # nothing is left on its way
+        time.sleep(LOST_SECONDS)
+        primary.kill()
+    finally:
+        replica.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: _replication(replica)["role"] == "master", "the replica is promoted")
+
+
+def wait_until(holds: Callable[[], object], what: str, seconds: float = SETTLING_SECONDS) -> None:
+    """Waits until it holds; a server that is away for a moment does not hold."""
+    deadline = time.monotonic() + seconds
     while not _holds(holds):
-        if time.monotonic() > began + seconds:
+        if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
         time.sleep(0.05)
-    return time.monotonic() - began
 
 
 def _holds(holds: Callable[[], object]) -> bool:
@@ -175,10 +245,31 @@ def _holds(holds: Callable[[], object]) -> bool:
         return False
 
 
+def _replication(node: RedisNode) -> dict[str, Any]:
+    return node.client.info("replication")
+
+
+def _follows(node: RedisNode, primary: RedisNode) -> bool:
+    return bool(_replication(node).get("master_port") == primary.port)
+
+
+def _has_data(node: RedisNode) -> bool:
+    return bool(_replication(node).get("master_link_status", "up") == "up")
+
+
+def _serves(node: RedisNode, key: str) -> bool:
+    try:
+        node.client.exists(key)
+    except redis.ResponseError:  # another node has it
+        return False
+    return True
+
+
+def _knows_all(sentinel: RedisNode) -> bool:
+    states = [sentinel.execute("SENTINEL MASTER", name) for name in (STATE, CACHE)]
+    return all(int(one["num-slaves"]) == 1 and int(one["num-other-sentinels"]) == 2 for one in states)
+
+
 def _first_port(network: Network) -> Callable[[int], int]:
     """The usual ports in a namespace; on loopback, where another server may have them, others."""
     return lambda usual: usual if network.has_namespaces else usual + network.port % 1000 + 10_000
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 import boto3
 import psycopg
-from redis import Redis
+from redis import Redis, RedisCluster
 
 from ..support import postgres
 from ..support.documentation import code_block
@@ -21,7 +21,11 @@ from .network import Network, Place
 from .redis_setups import SiteRedis
 from .servers import Server, accepts
 
-KINDS: Mapping[str, Callable[[Network, Place, Path], AbstractContextManager[SiteRedis]]] = {"plain": redis_setups.plain}
+KINDS: Mapping[str, Callable[[Network, Place, Path], AbstractContextManager[SiteRedis]]] = {
+    "plain": redis_setups.plain,
+    "cluster": redis_setups.cluster,
+    "sentinel": redis_setups.sentinel,
+}
 """The kinds of stores that a site can use, each with what starts its Redis."""
 OPTIONS = ("fsync=off", "max_connections=200", "unix_socket_directories=")
 KEEPALIVES = code_block("docs/operations.md", "text", "tcp_keepalives_idle").replace(" = ", "=").splitlines()
@@ -44,12 +48,8 @@ class Stores:
         return {**own, **self.redis.environment}
 
     @property
-    def state(self) -> Redis:
+    def state(self) -> Redis | RedisCluster:
         return self.redis.state
-
-    @property
-    def cache(self) -> Redis:
-        return self.redis.cache
 
     def restart_database(self) -> None:
         """Restarts PostgreSQL as an administrator does: sessions are ended, nothing is lost."""

@@ -10,10 +10,11 @@ import requests
 from ..chaos import means
 from ..support.layers import load_line
 from ..support.stack import eventually
-from . import load, network
+from . import load, network, redis_setups
 from .hosts import Host
 from .load import Load
 from .recoveries import Recoveries
+from .redis_setups import SiteRedis
 from .world import Cluster
 
 OFF_SECONDS, CUT_SECONDS, SKEW_SECONDS, SKEWED_SECONDS = 10, 30, 30, 10
@@ -64,6 +65,28 @@ def test_a_host_that_is_cut_off_from_the_stores_and_back(running: Load, cluster:
         pytest.skip(network.NO_CUT)
     with running.suffering("host cut off from the stores"), b.place.cut_off(cluster.stores.place):
         time.sleep(CUT_SECONDS)
+    load.judge(running)
+
+
+def test_the_primary_of_state_killed_and_its_replica_promoted_without_the_last_second(
+    running: Load, cluster: Cluster
+) -> None:
+    lose_primary(running, cluster.stores.redis, 0)
+
+
+def test_a_node_of_state_killed_that_has_not_the_first_partition(running: Load, cluster: Cluster) -> None:
+    lose_primary(running, cluster.stores.redis, 1)
+
+
+def lose_primary(running: Load, redis: SiteRedis, number: int) -> None:
+    """Kills that primary of `state`, and starts it again once its replica has taken over."""
+    primary = next(iter(redis.servers()["state"][number:]), None)
+    if primary is None or redis.replica_of(primary) is None:
+        pytest.skip("no replica would take over; see --stores")
+    with running.suffering(f"primary {number + 1} of `state` killed, its replica promoted without the last second"):
+        redis_setups.fail_over(redis, primary)
+    primary.start()
+    redis_setups.wait_until(redis.is_ready, "the killed primary follows the promoted one")
     load.judge(running)
 
 

@@ -46,26 +46,29 @@ class Cluster:
 
 
 @contextmanager
-def running(kind: str = "plain", names: Sequence[str] = NAMES) -> Iterator[Cluster]:
-    """A cluster with stores of that kind, released once, all hosts healthy and behind the balancer."""
+def running(kind: str = "plain", names: Sequence[str] = NAMES, *, root: Path = ROOT) -> Iterator[Cluster]:
+    """A cluster with stores of that kind, released once, all hosts healthy and behind the balancer.
+
+    `root` is the code that its hosts run.
+    """
     directory = Path(tempfile.mkdtemp(prefix="tarry-cluster-", dir="/tmp"))
     with ExitStack() as entered:
         entered.callback(shutil.rmtree, directory, ignore_errors=True)
         net = entered.enter_context(network.running())
         found = entered.enter_context(stores.running(net, kind, directory))
         settings = hosts.site_environment(net, found.environment)
-        made = [Host(name, net.add(name), settings, found.state) for name in names]
+        made = [Host(name, net.add(name), settings, root) for name in names]
         for host in made:
             entered.callback(host.end)
         clock = entered.enter_context(means.own_clock(directory))
         made[1].environment |= clock.environment if clock else {}
-        release(settings, directory)
+        release(settings, directory, root)
         hosts.start_all(made)
         base_url = entered.enter_context(balancer.running(net, made, directory))
         yield Cluster(net, found, made, base_url, settings, clock)
 
 
-def release(settings: Mapping[str, str], directory: Path) -> None:
+def release(settings: Mapping[str, str], directory: Path, root: Path = ROOT) -> None:
     """Releases the site once, as an operator does on a machine of its own."""
     environment = {
         "PATH": "/usr/sbin:/usr/bin:/bin",
@@ -81,7 +84,7 @@ def release(settings: Mapping[str, str], directory: Path) -> None:
     }
     command = [sys.executable, "-m", "project.release"]
     done = subprocess.run(
-        command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=RELEASE_SECONDS, check=False
+        command, cwd=root, env=given, capture_output=True, text=True, timeout=RELEASE_SECONDS, check=False
     )
     if done.returncode:
         raise RuntimeError(f"the site could not be released:\n{done.stdout}{done.stderr}")

@@ -42,6 +42,8 @@ class Stack(Site):
 
     prefix: tuple[str, ...] = ()
     """Put before its commands, as what runs them in another network."""
+    root = ROOT
+    """The code that it runs."""
 
     def __init__(self, **environment: str) -> None:
         # Short, since it holds unix sockets.
@@ -88,7 +90,7 @@ class Stack(Site):
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 [*self.prefix, "setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "project.run"],
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -243,7 +245,7 @@ class Stack(Site):
         with self.output.open("ab") as output:
             process = subprocess.Popen(
                 [*self.prefix, "setpriv", "--pdeathsig", "KILL", *command],
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.managed(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -257,7 +259,7 @@ class Stack(Site):
         command = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(
             [*self.prefix, *command],
-            cwd=ROOT,
+            cwd=self.root,
             env=self.managed(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

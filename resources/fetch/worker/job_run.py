@@ -312,11 +312,14 @@ class JobRun:
 
 
 def _parse_calls(waiters: Iterable[Waiter]) -> list[TaskCall]:
-    """Parses the waiters' calls. One that cannot be parsed is of another version: its claim is swept."""
+    """Parses the waiters' calls, whose claims have new tokens since they started with the job.
+
+    A call that cannot be parsed is of another version: its claim is swept.
+    """
     found = []
     for waiter in waiters:
         try:
-            found.append(TaskCall.parse(waiter.payload))
+            found.append(replace(TaskCall.parse(waiter.payload), token=waiter.token))
         except ValueError as error:
             _log.error("not a task call", extra={"waiter": waiter.id, "error": str(error)})
     return found

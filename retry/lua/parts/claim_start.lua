@@ -47,3 +47,16 @@ local function start_work(work, token, nonce, terms)
   redis.call('ZADD', root .. ':leases', now + terms.lease_ms, work)
   return 1
 end
+
+-- The same, with a new token for the copy that starts: a fail-over may have forgotten that another one did before.
+-- -> as start_work, token
+local function start_anew(work, token, nonce, terms)
+  local claim = root .. ':claim:' .. work
+  local before = redis.call('HGET', claim, 'state')
+  local outcome = start_work(work, token, nonce, terms)
+  if outcome == 1 and before == 'queued' then
+    token = next_token()
+    redis.call('HSET', claim, 'token', token)
+  end
+  return outcome, token
+end

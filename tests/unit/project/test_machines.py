@@ -22,6 +22,7 @@ from project.preflight import StartError
 from project.processes import ProcessPlan, list_processes
 from project.supervisor import MachineRecord, TarrySupervisor
 from resources import machines
+from resources.fetch.frontier import queue
 from retry import claims, stores
 from retry.conf import conf, partition_root
 from tests.conftest import RedisServers
@@ -310,6 +311,8 @@ def test_the_registry_is_the_same_on_a_cluster_which_has_a_figure_for_each_node(
 
 
 PAGE = "/admin/resources/machine/"
+PARTS = 64
+"""Of the domains."""
 
 
 @pytest.mark.django_db
@@ -322,6 +325,9 @@ def test_the_page_shows_all_machines_and_what_is_wrong_with_them(
     note(state, "lost", ago_seconds=60)
     note(state, "stopped", PAINTER, ago_seconds=90, condition="stopped")
     note_skewed(state, "wrong", 12.5)
+    for fetcher in ("berlin:1", "hamburg:1", "hamburg:2"):
+        stores.run_steps(queue.sign_in_fetcher(fetcher))
+    parts = stores.run_steps(queue.read_owned_parts())
     text = text_of(admin_client.get(PAGE))
     for shown in (
         *("front, main", ">paint 1<", "paint.now, paint.pages", "40 bytes (40%)", "0.1.0 abc, 2 h", "answers you"),
@@ -332,10 +338,12 @@ def test_the_page_shows_all_machines_and_what_is_wrong_with_them(
             "+12.5 s",
             "s ago, stopped",
         ),
+        *(f"<td>{parts['berlin:1'] / PARTS:.0%}</td>", f"<td>{1 - parts['berlin:1'] / PARTS:.0%}</td>"),
         *("its clock is 12.5 s ahead", "3 of 5 heard. Trouble: hamburg, lost, wrong."),
     ):
         assert shown in text
     assert text.count('<tr class="is-refused">') == 3
+    assert text.count("<td>none</td>") == 3
 
 
 @pytest.mark.django_db

@@ -96,6 +96,7 @@ def test_a_database_that_is_away_is_lacked_for_its_own_errors_alone(monkeypatch:
     def refuse() -> None:
         raise OperationalError("connection refused")
 
+    connection.ensure_connection()
     monkeypatch.setattr(database, "_DATABASE", database.Reach(refuse))
     assert database.lacks_database(wrapped(OperationalError("server closed the connection")))
     assert not database.lacks_database(FileNotFoundError())

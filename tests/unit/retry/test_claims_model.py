@@ -125,7 +125,11 @@ class Claims(RuleBasedStateMachine):
         reply = stores.execute_call(claims.start_next_call(lane, "of another time", nonce))
         found = claims.read_started(reply)
         assert found.work_key in (waiting or {"of another time"})
-        self._check_start(found.work_key, found.token, long, nonce, found.outcome)
+        claim = self.held.get(found.work_key)
+        self._check_start(found.work_key, claim.token if claim else 0, long, nonce, found.outcome)
+        if claim and found.outcome == claims.STARTED:
+            assert found.token > claim.token
+            claim.token = found.token
 
     def _start(self, key: str, token: int, long: bool) -> None:
         self._lengthen_lanes(long)

@@ -180,7 +180,8 @@ def test_a_message_stands_for_any_work_of_its_lane_and_tells_its_task() -> None:
     [begun] = ask_many("a", 1)
     assert isinstance(begun, ClaimBegun)
     found = start_next("paint:gone")
-    assert (found.outcome, found.work_key, found.token) == (claims.STARTED, "a:0", begun.token)
+    assert (found.outcome, found.work_key) == (claims.STARTED, "a:0")
+    assert found.token > begun.token
     assert json.loads(found.spec) == {"task": "t", "arguments": ["a", 1]}
 
 
@@ -188,6 +189,23 @@ def test_a_start_whose_reply_was_lost_starts_no_second_work(servers: RedisServer
     ask_many("a", 2)
     assert start_next(nonce="once") == start_next(nonce="once")
     assert queued(servers, "paint.now") == {"a:1"}
+
+
+def test_a_start_that_a_fail_over_forgot_ends_nothing_of_the_one_that_came_after(servers: RedisServers) -> None:
+    ask_many("a", 1)
+    claim, lane = (
+        servers.state.client.dump("retry:{0}:claim:a:0"),
+        servers.state.client.dump("retry:{0}:queued:paint.now"),
+    )
+    assert claim is not None
+    assert lane is not None
+    first = start_next()
+    servers.state.client.restore("retry:{0}:claim:a:0", 0, claim, replace=True)
+    servers.state.client.restore("retry:{0}:queued:paint.now", 0, lane)
+    second = start_next()
+    assert (first.work_key, second.work_key, second.outcome) == ("a:0", "a:0", claims.STARTED)
+    ends = [stores.execute_call(claims.finish_stored_call("a:0", token, 1)) for token in (first.token, second.token)]
+    assert ends == [0, 1]
 
 
 def test_a_client_leaves_a_share_of_the_room_to_others(settings: Settings) -> None:

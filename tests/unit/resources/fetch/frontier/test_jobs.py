@@ -148,11 +148,15 @@ def test_works_start_with_the_job_that_they_want(servers: RedisServers) -> None:
     tokens = {work: begun(work).token for work in (WORK, LATE)}
     for work, token in tokens.items():
         want(work, token)
-    assert claim_and_start().starts == {WORK.key: claims.STARTED, LATE.key: claims.STARTED}
+    found = claim_and_start()
+    assert found.starts == {WORK.key: claims.STARTED, LATE.key: claims.STARTED}
     assert queued(servers, "fetch.fast") == set()
+    started = {waiter.id: waiter.token for waiter in found.waiters}
     for work, token in tokens.items():
-        assert not start(work, token)
-        assert finish(work, token)
+        assert started[work.key] > token
+        assert not finish(work, token)
+        assert not start(work, started[work.key])
+        assert finish(work, started[work.key])
 
 
 def test_work_that_goes_on_elsewhere_or_has_ended_does_not_start_with_its_job() -> None:
@@ -234,10 +238,11 @@ def report_and_finish(held: jobs.ClaimedJob, ending: claims.ClaimEnd) -> tuple[b
 
 
 def claimed_for(work: Work) -> tuple[jobs.ClaimedJob, int]:
-    """The job of a work that began, and the work's token."""
-    token = begun(work).token
-    want(work, token)
-    return claim_and_start(), token
+    """The job of a work that began, and the token of its start."""
+    want(work, begun(work).token)
+    found = claim_and_start()
+    [waiter] = found.waiters
+    return found, waiter.token
 
 
 def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
