@@ -14,7 +14,7 @@ import random
 import stat
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -242,19 +242,16 @@ class Uploader:
         expected_seconds = SILENT_SECONDS + min(row.size for row in rows) / SLOW_BYTES_PER_SECOND
         if not wait(under_way, expected_seconds, FIRST_COMPLETED).done:
             held_files.note_uploads(settings.MACHINE, works=False)
-        uploaded = [row.digest for row, one in zip(rows, under_way, strict=True) if one.result()]
+        uploaded = [row.digest for row, one in zip(rows, under_way, strict=True) if _await_upload(row, one)]
         held_files.note_uploads(settings.MACHINE, works=bool(uploaded))
         if uploaded:
             confirm_uploads(uploaded, datetime.now(UTC))
         return uploaded
 
     def _upload_one(self, row: Blob) -> bool:
+        """Returns whether the storage has its bytes. Raises FileNotFoundError."""
         try:
             blobs.upload_object(blobs.local_path(row.digest), row.name, row.media_type)
-        except FileNotFoundError:
-            with usable_connections():
-                _lose_unuploaded(row.digest)
-            return False
         except StorageError as error:
             self._troubles.failed(row.digest, time.monotonic())
             _log.warning("a blob could not be uploaded", extra={"digest": row.digest, "error": str(error)})
@@ -273,6 +270,15 @@ class Uploader:
                 finish_upload_request(request, is_there=request.digest in there)
             except StoreUnavailable as error:  # its claim is swept, and the upload requested again
                 _log.warning("could not tell of an upload", extra={"digest": request.digest, "error": str(error)})
+
+
+def _await_upload(row: Blob, upload: Future[bool]) -> bool:
+    """Returns whether it was uploaded. Gives up a blob whose bytes are gone."""
+    try:
+        return upload.result()
+    except FileNotFoundError:
+        _lose_unuploaded(row.digest)
+        return False
 
 
 def _lose_unuploaded(digest: str) -> None:

@@ -150,7 +150,7 @@ def test_a_worker_that_lost_what_its_work_needs_gives_it_back_and_takes_none_unt
     prepare(message.key, token, failing)
     assert (failing.call_count, len(published_calls(servers))) == (1, 2)
     Need.is_lacking = False
-    prepare(message.key, token, lambda: {"a": TILE})
+    prepare(message.key, held_token(servers, message), lambda: {"a": TILE})
     assert (body("a"), len(published_calls(servers))) == (b"tile", 2)
 
 
