@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 from django.core.files.storage import default_storage
-from django.db import OperationalError
+from django.db import OperationalError, connections
 from django.db.models.query import QuerySet
 
 from project.environment import storage_from
@@ -123,11 +123,16 @@ def test_a_bucket_that_is_silent_is_told_to_other_machines_before_it_has_failed(
     bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = Event()
+
+    def run_once() -> None:
+        uploader.run_once(0)
+        connections.close_all()  # those of this thread
+
     locks.hold_machine_name("here", "its id")
     keep(BODY)
     monkeypatch.setattr(storage_uploads, "SILENT_SECONDS", 0.1)
     monkeypatch.setattr(blobs, "upload_object", lambda *_: silent.wait(PATIENCE_SECONDS))
-    uploading = Thread(target=uploader.run_once, args=[0])
+    uploading = Thread(target=run_once)
     uploading.start()
     eventually(lambda: held_files.find_holder("here").pause_seconds == 10, PATIENCE_SECONDS, "others are told")
     silent.set()
