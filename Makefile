@@ -42,7 +42,7 @@ release:
 	@$(python) -m project.release
 
 test:
-	@echo "This takes about $(if $(filter postgres,$(DB)),5,10) minutes on two cores."
+	@echo "This takes about $(if $(filter postgres,$(DB)),12,20) minutes on two cores."
 	@$(MAKE) --no-print-directory setup
 	$(run_tests) -n auto --durations=20 --durations-min=1 || $(run_tests) $(AGAIN)
 

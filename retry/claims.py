@@ -55,7 +55,7 @@ class ClaimEnd:
 class StartedWork:
     """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON.
 
-    `nonce` names the copy that has started. `claimed_token` is that of the claim before its start, 0 if not known.
+    `nonce` names the copy that has started.
     """
 
     outcome: int
@@ -63,7 +63,6 @@ class StartedWork:
     token: int
     spec: str
     nonce: str = ""
-    claimed_token: int = 0
 
 
 def look_call(work_key: str, *, cache_is_away: bool = False) -> ScriptCall:
@@ -115,8 +114,8 @@ def start_next_call(lane: str, work_key: str, nonce: str) -> ScriptCall:
 def read_started(reply: Reply) -> StartedWork:
     """Reads the reply of start_next.lua."""
     assert isinstance(reply, list)
-    outcome, work_key, token, spec, claimed_token = reply
-    return StartedWork(outcome, work_key.decode(), int(token), spec.decode(), claimed_token=int(claimed_token))
+    outcome, work_key, token, spec = reply
+    return StartedWork(outcome, work_key.decode(), int(token), spec.decode())
 
 
 def start_terms() -> str:

@@ -62,7 +62,7 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
         metrics.count_skip(_task_name(started.work_key))
     if started.outcome != claims.STARTED:
         return  # another copy got there first, the claim is gone, or no client waits any longer
-    if started.work_key == work_key and token in (started.token, started.claimed_token):
+    if (started.work_key, started.token) == (work_key, token):
         _prepare_started(started, preparer)
     else:
         _call_task(started)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from typing import ClassVar
-from unittest.mock import ANY, Mock
+from unittest.mock import ANY, Mock, patch
 
 import pytest
 from celery import current_app
@@ -18,7 +18,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import ScriptCall
 from retry.work import Work
-from retry.worker import MAX_AGED_PER_LANE, age_lanes, prepare, sweep_claims
+from retry.worker import MAX_AGED_PER_LANE, Preparer, age_lanes, prepare, sweep_claims
 from tests.conftest import RedisServers
 from tests.support import claim_calls
 from tests.support.claim_calls import LONG_AGO, begun, failure, look, make_due, queued, running, start
@@ -130,6 +130,13 @@ def message(servers: RedisServers, work: Work, settings: Settings, monkeypatch: 
     return work
 
 
+def handle(work: Work, token: int, preparer: Preparer) -> None:
+    """Handles a message for the work, whose task has this preparer."""
+    task = Mock(run=lambda work_key, started_as, *_: prepare(work_key, started_as, preparer))
+    with patch.dict(current_app.tasks, {work.task: task}):
+        prepare(work.key, token, preparer)
+
+
 @pytest.fixture
 def other_machine(message: Work, settings: Settings) -> None:
     settings.MACHINE = "b"
@@ -142,15 +149,15 @@ def test_a_worker_that_lost_what_its_work_needs_gives_it_back_and_takes_none_unt
     message: Work, servers: RedisServers
 ) -> None:
     failing, token = Mock(side_effect=OSError("no database")), begin(message)
-    prepare(message.key, token, failing)
+    handle(message, token, failing)
     assert isinstance(look(message), claim_state.ClaimTaken)
     assert queued(servers, message.lane) == {message.key}
     assert len(published_calls(servers)) == 1  # at once: no sweeper runs
     assert lanes.list_unfit_machines() == ["a"]
-    prepare(message.key, token, failing)
+    handle(message, token, failing)
     assert (failing.call_count, len(published_calls(servers))) == (1, 2)
     Need.is_lacking = False
-    prepare(message.key, held_token(servers, message), lambda: {"a": TILE})
+    handle(message, token, lambda: {"a": TILE})
     assert (body("a"), len(published_calls(servers))) == (b"tile", 2)
 
 
@@ -180,7 +187,7 @@ def test_a_message_of_celery_is_handed_on_as_it_came(
 @pytest.mark.usefixtures("message")
 def test_the_only_machine_fails_work_that_lacks_what_it_needs(work: Work, servers: RedisServers) -> None:
     for _ in range(2):
-        prepare(work.key, begin(work), Mock(side_effect=OSError("no database")))
+        handle(work, begin(work), Mock(side_effect=OSError("no database")))
         assert failure(work)
         servers.state.client.flushall()
     assert published_calls(servers) == []
@@ -191,13 +198,13 @@ def test_a_machine_that_lacks_something_too_gets_no_work_back(work: Work, settin
     settings.MACHINE = "b"
     lanes.note_unfit()
     settings.MACHINE = "a"
-    prepare(work.key, begin(work), Mock(side_effect=OSError("no database")))
+    handle(work, begin(work), Mock(side_effect=OSError("no database")))
     assert failure(work)
 
 
 @pytest.mark.usefixtures("other_machine")
 def test_an_error_of_another_kind_is_a_failure_and_stops_nothing(work: Work) -> None:
-    prepare(work.key, begin(work), Mock(side_effect=ZeroDivisionError))
+    handle(work, begin(work), Mock(side_effect=ZeroDivisionError))
     assert failure(work)
     assert (worker._lacking, lanes.list_unfit_machines()) == (set(), [])
 
@@ -208,7 +215,7 @@ def test_work_that_cannot_be_given_back_is_swept(
 ) -> None:
     token = begin(work)
     monkeypatch.setattr(lanes, "republish_work", Mock(side_effect=QueueUnavailable("the broker is away")))
-    prepare(work.key, token, Mock(side_effect=OSError("no database")))
+    handle(work, token, Mock(side_effect=OSError("no database")))
     assert isinstance(look(work), claim_state.ClaimTaken)
     make_due(servers, work)
     assert sweep_claims() == 1
