@@ -47,7 +47,7 @@ def test_of_entries_without_dates_the_first_are_kept() -> None:
 
 def test_memory_goes_by_what_is_kept_and_not_by_what_came() -> None:
     document = _many(500)
-    read(document)  # what the first reading imports stays
+    read(document, FeedLimits(entries=10))  # what the first reading imports stays
     tracemalloc.start()
     try:
         read(document, FeedLimits(entries=10))
