@@ -368,7 +368,7 @@ def _describe_machines() -> dict[str, Any]:
     try:
         found = machines.read_machines(stores.fast_client("state"))
         parts = stores.run_steps(queue.read_owned_parts())
-    except RedisError:
+    except (RedisError, errors.StoreUnavailable):
         return {"word": "unknown", "summary": "Redis does not answer."}
     troubles = list(machines.list_troubles(found))
     owned = _share_domains(parts)

@@ -188,7 +188,7 @@ def finish_terms() -> str:
 
 
 def place_call(work_key: str) -> ScriptCall:
-    """The call that returns the lane, the spec and the place of claimed work: see place.lua."""
+    """The call that returns the lane and the place of claimed work: see place.lua."""
     return _call_at(work_key, "place", work_key)
 
 

@@ -25,6 +25,7 @@ from resources import machines
 from resources.fetch.frontier import queue
 from retry import claims, stores
 from retry.conf import conf, partition_root
+from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
 from tests.support.admin_pages import log_in_to_look, said, text_of
 from tests.support.machines import note, note_skewed, process
@@ -355,6 +356,15 @@ def test_the_page_is_for_staff_who_may_view_machines_and_says_when_redis_is_away
     assert client.get(PAGE).status_code == 403
     client.logout()
     redis_servers.state.stop()
+    assert "Redis does not answer." in text_of(admin_client.get(PAGE))
+
+
+@pytest.mark.django_db
+def test_the_page_says_that_redis_is_away_when_it_takes_no_script(
+    state: redis.Redis, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note(state, "berlin", PAINTER)
+    monkeypatch.setattr(stores, "run_steps", Mock(side_effect=StoreUnavailable("state")))
     assert "Redis does not answer." in text_of(admin_client.get(PAGE))
 
 
