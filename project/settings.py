@@ -208,7 +208,7 @@ LAYER_BLOCK_SECONDS = env.number("LAYER_BLOCK_SECONDS", 0.5)
 LAYER_SCENES_KEPT = env.whole("LAYER_SCENES_KEPT", 8)
 
 # The API
-API_ROUTERS = ["feeds.api.urls.router"]  # those of other apps, by their dotted paths
+API_ROUTERS = ["feeds.api.manage.router"]  # those of other apps, by their dotted paths
 API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 API_URLS_PER_MINUTE = env.whole("API_URLS_PER_MINUTE", 200_000, least=0)
 

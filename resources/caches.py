@@ -28,7 +28,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from retry import metrics, stores
-from retry.stores import CircuitBreaker
+from retry.servers import CircuitBreaker
 
 SNAPSHOT_WAIT_SECONDS = 2.0
 """The time that a caller waits for another thread's reading, if the rows held are too old."""

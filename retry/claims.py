@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from . import stores
 from .conf import StateShare, conf, partition_of, partition_root, partition_tag
-from .errors import PreparationError
+from .errors import PreparationError, StoreUnavailable
 from .scripts import Reply, ScriptCall
 from .work import Work
 
@@ -53,9 +53,9 @@ class ClaimEnd:
 
 @dataclass(frozen=True, slots=True)
 class StartedWork:
-    """The first work of a lane. `outcome` is STARTED, SKIPPED, or 0; `spec` has its task and arguments, as JSON.
+    """A copy of work. `outcome` is STARTED, SKIPPED, or 0; `nonce` names the copy.
 
-    `nonce` names the copy that has started.
+    `spec` has the task and its arguments, as JSON, of the first work of a lane.
     """
 
     outcome: int
@@ -98,10 +98,10 @@ def _make_look_call(  # noqa: PLR0917  # the arguments of a script
 
 
 def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
-    """The call that turns a queued claim into a running one. `nonce` names the copy of the work.
+    """The call that turns a queued claim into a running one. `nonce` names the copy of the work. See read_started.
 
-    The reply is STARTED for the one copy that wins, and SKIPPED for work of a long lane without a request in
-    RETRY_SKIP_SECONDS.
+    The outcome is STARTED for the one copy that wins, which has a new token, and SKIPPED for work of a long lane
+    without a request in RETRY_SKIP_SECONDS.
     """
     return _call_at(work_key, "start", start_terms(), work_key, token, nonce)
 
@@ -112,7 +112,7 @@ def start_next_call(lane: str, work_key: str, nonce: str) -> ScriptCall:
 
 
 def read_started(reply: Reply) -> StartedWork:
-    """Reads the reply of start_next.lua."""
+    """Reads the reply of start.lua or start_next.lua."""
     assert isinstance(reply, list)
     outcome, work_key, token, spec = reply
     return StartedWork(outcome, work_key.decode(), int(token), spec.decode())
@@ -198,12 +198,17 @@ def sweep_call(partition: int, most: int, *, cache_is_away: bool) -> ScriptCall:
     return ScriptCall("state", "sweep", [_root(partition)], arguments)
 
 
-def setback_call(partition: int) -> ScriptCall:
+def root_keys(partitions: Sequence[int]) -> list[str]:
+    """A key of each partition, to find its node by."""
+    return [*map(_root, partitions)]
+
+
+def setback_call(partition: int, *, is_first: bool) -> ScriptCall:
     """The call that brings the expiry times of some keys forward after the clock was set back: see setback.lua.
 
-    The reply is 1 if there is more to do.
+    The first partition of a node does so for the keys of no partition, too. The reply is 1 if there is more to do.
     """
-    arguments = (SETBACK_KEYS_AT_ONCE, partition_tag(partition), "1" if partition == 0 else "")
+    arguments = (SETBACK_KEYS_AT_ONCE, partition_tag(partition), "1" if is_first else "")
     return ScriptCall("state", "setback", [_root(partition)], arguments)
 
 
@@ -213,59 +218,65 @@ def age_call(partition: int, lane: str, up: str, most: int) -> ScriptCall:
     return ScriptCall("state", "age", [_root(partition)], [lane, up, limit, age_ms, most])
 
 
+def idle_call(partition: int) -> ScriptCall:
+    """The call that returns the milliseconds since work of each lane started in a partition: see idle.lua."""
+    return ScriptCall("state", "idle", [_root(partition)])
+
+
 def load_durations(kinds: Collection[str]) -> dict[str, float]:
     """Loads seconds by kind, later durations weighing more. Unknown kinds are left out. Raises StoreUnavailable."""
-    asked = list(kinds)
-    if not asked:
-        return {}
-    found = _read_partitions([(kind, "get", f"duration:{kind}") for kind in asked])
-    seconds = {kind: [float(ms) / 1000 for ms in found[kind] if ms is not None] for kind in asked}
+    found = _read_partitions([("GET", f"duration:{kind}", _all_partitions()) for kind in kinds])
+    seconds = {kind: [float(ms) / 1000 for ms in one if ms is not None] for kind, one in zip(kinds, found, strict=True)}
     return {kind: fmean(known) for kind, known in seconds.items() if known}
 
 
 def count_queued(lanes: Sequence[str]) -> dict[str, int]:
-    """Counts the works that wait in each of the lanes. Raises StoreUnavailable."""
-    found = _read_partitions([(lane, "zcard", f"queued:{lane}") for lane in lanes])
-    return {lane: sum(map(int, found[lane])) for lane in lanes}
+    """Counts the works that wait in each of the lanes, where a partition answers.
 
-
-def load_last_starts() -> tuple[dict[str, float], float]:
-    """Loads the times of the last starts by lane, and the present time, by the clock of `state`, in Unix seconds.
-
-    Raises StoreUnavailable.
+    Raises StoreUnavailable if none does that has works of one of them.
     """
-    starts: dict[str, float] = {}
-    for held in _read_partitions([("", "hgetall", "started")])[""]:
-        for lane, ms in held.items():
-            starts[lane.decode()] = max(starts.get(lane.decode(), 0), float(ms) / 1000)
-    with stores.translate_errors("state"):
-        seconds, microseconds = stores.fast_client("state").time()
-    return starts, seconds + microseconds / 1_000_000
+    found = _read_partitions([("ZCARD", f"queued:{lane}", _partitions_of(lane)) for lane in lanes])
+    return {lane: sum(map(int, one)) for lane, one in zip(lanes, found, strict=True)}
 
 
 def is_swept() -> bool:
     """Tells whether the sweeper has passed all partitions in the last ten seconds. Raises StoreUnavailable."""
-    return all(_read_partitions([("", "get", "swept")])[""])
+    [found] = _read_partitions([("GET", "swept", _all_partitions())])
+    return len(found) == conf().STATE_PARTITIONS and all(found)
 
 
-def _read_partitions(reads: Sequence[tuple[str, str, str]]) -> dict[str, list[Any]]:
-    """Reads keys of all partitions in one trip, each given by a name for the replies, a command, and the key's end."""
-    with stores.translate_errors("state"), stores.fast_client("state").pipeline(transaction=False) as pipeline:
-        for _, command, key in reads:
-            for partition in range(conf().STATE_PARTITIONS):
-                getattr(pipeline, command)(f"{_root(partition)}:{key}")
-        replies = iter(pipeline.execute())
-    return {name: list(islice(replies, conf().STATE_PARTITIONS)) for name, _, _ in reads}
+def _read_partitions(reads: Sequence[tuple[str, str, Sequence[int]]]) -> list[list[Any]]:
+    """Reads keys in one trip, each by a command, the end of the key, and the partitions that have it.
+
+    Returns for each the replies of those that answer. Raises StoreUnavailable if none of them does.
+    """
+    keys = [f"{_root(partition)}:{key}" for _, key, partitions in reads for partition in partitions]
+    commands = [command for command, _, partitions in reads for _ in partitions]
+    replies = iter(stores.read_each("state", keys, list(zip(commands, keys, strict=True))) if reads else ())
+    return [_require_one(list(islice(replies, len(partitions)))) for _, _, partitions in reads]
+
+
+def _require_one(replies: Sequence[Any]) -> list[Any]:
+    """Returns what replied. Raises the error if nothing did."""
+    found = [reply for reply in replies if not isinstance(reply, StoreUnavailable)]
+    if not found:
+        raise replies[0]
+    return found
+
+
+def _all_partitions() -> Sequence[int]:
+    return range(conf().STATE_PARTITIONS)
+
+
+def _partitions_of(lane: str) -> Sequence[int]:
+    """The partitions with works of the lane."""
+    bounds = conf().RETRY_LANES
+    return (0,) if lane in bounds and bounds[lane].get("first_partition") else _all_partitions()
 
 
 def partition_of_work(work_key: str) -> int:
     """The partition of `state` with the claim of the work."""
     return 0 if work_key.startswith(FIRST_PARTITION) else partition_of(work_key)
-
-
-def queued_key(lane: str, partition: int = 0) -> str:
-    """The Redis key of the sorted set of work keys that wait in a lane."""
-    return f"{_root(partition)}:queued:{lane}"
 
 
 def _root(partition: int) -> str:

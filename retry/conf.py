@@ -15,10 +15,10 @@ class LaneBounds(TypedDict):
     """The bounds of a lane: the most work that may wait in it, and the number of its workers.
 
     `interactive` lanes have work with waiting clients. With `skips`, work without recent requests is skipped while the
-    lane is long. `up` names the faster lane to which
-    work moves when none has started for long. `publisher` is the dotted path of a lanes.Publisher for work that does
-    not go to Celery, and `line` that of the lanes.Line that counts the work before it. The claims of a lane with
-    `first_partition` are all in the first partition of `state`: scripts of its publisher start and end its works.
+    lane is long. `up` names the faster lane to which work moves when none has started for long. `publisher` is the
+    dotted path of a lanes.Publisher for work that does not go to Celery, and `line` that of the lanes.Line that counts
+    the work before it. The claims of a lane with `first_partition` are all in the first partition of `state`: scripts
+    of its publisher start and end its works.
     """
 
     limit: int

@@ -63,6 +63,14 @@ def _publish_to_celery(task: str, work_key: str, token: int, arguments: Sequence
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
 
 
+def count_messages(queues: Sequence[str]) -> dict[str, int]:
+    """Counts the messages that wait in Celery's queues. Raises StoreUnavailable."""
+    with stores.translate_errors("state"), stores.broker_client().pipeline(transaction=False) as pipeline:
+        for queue in queues:
+            pipeline.llen(queue)
+        return dict(zip(queues, map(int, pipeline.execute()), strict=True))
+
+
 HEARD_SECONDS = 10
 """A machine counts as working at a lane, or as unfit, for so long since it last said so."""
 
@@ -71,31 +79,31 @@ _UNFIT_KEY = "workers:unfit"
 
 def note_worker(lane: str) -> None:
     """Notes in `state` that this machine works at the lane. Fails fast. Raises StoreUnavailable."""
-    stores.execute_call(_heard_call(_workers_key(lane), conf().MACHINE))
+    stores.execute_call(_machines_call(_workers_key(lane), conf().MACHINE))
 
 
 def note_unfit() -> None:
     """Notes that workers of this machine lack what they need. Raises StoreUnavailable."""
-    _hear(_UNFIT_KEY, conf().MACHINE)
+    _list_machines(_UNFIT_KEY, conf().MACHINE)
 
 
 def list_unfit_machines() -> list[str]:
     """Lists the machines whose workers lacked something lately. Raises StoreUnavailable."""
-    return sorted(_hear(_UNFIT_KEY, ""))
+    return sorted(_list_machines(_UNFIT_KEY, ""))
 
 
 def has_other_machine(lane: str) -> bool:
     """Tells whether another machine works at the lane and lacks nothing. Raises StoreUnavailable."""
-    return bool(_hear(_workers_key(lane), "") - _hear(_UNFIT_KEY, "") - {conf().MACHINE})
+    return bool(_list_machines(_workers_key(lane), "") - _list_machines(_UNFIT_KEY, "") - {conf().MACHINE})
 
 
-def _hear(key: str, machine: str) -> set[str]:
-    found = stores.execute_patiently(_heard_call(key, machine))
+def _list_machines(key: str, machine: str) -> set[str]:
+    found = stores.execute_patiently(_machines_call(key, machine))
     return {name.decode() for name in cast(list[bytes], found)}
 
 
-def _heard_call(key: str, machine: str) -> ScriptCall:
-    return ScriptCall("state", "heard", [key], [machine, HEARD_SECONDS])
+def _machines_call(key: str, machine: str) -> ScriptCall:
+    return ScriptCall("state", "machines", [key], [machine, HEARD_SECONDS])
 
 
 def _workers_key(lane: str) -> str:

@@ -4,27 +4,23 @@
 Sentinels for the primary of a service, with `?sentinel_password=` where they have one. `rediscluster://[user:password@]
 host:port,…` names some nodes of a Cluster, which tell of the others.
 
-Asynchronous commands go in one pipeline for each node, packed by hiredis, with one timer for many replies: redis-py's
-own pipeline costs several times as much. A Cluster's own pipelines take no scripts.
+A Cluster's own pipelines take no scripts, and asynchronous ones of redis-py cost several times as much as pipelines.
 """
 
-import asyncio
-import math
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from threading import Lock
 from typing import Any, cast
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-import hiredis
 import redis
 import redis.asyncio
 import redis.asyncio.sentinel
 import redis.cluster
 import redis.sentinel
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
@@ -33,21 +29,54 @@ from redis.exceptions import (
     ClusterDownError,
     RedisClusterException,
     RedisError,
-    ResponseError,
     TryAgainError,
 )
 from redis.retry import Retry
 
+from .pipelines import Command, pack_commands
 from .scripts import Reply
 
 SENTINEL, CLUSTER = "redis+sentinel", "rediscluster"
 
-Command = tuple[Any, ...]
-
 _MOVES = (AskError, TryAgainError, ClusterDownError)  # a MovedError is an AskError
 """Refusals of a node that does not have the slot now. Another look at the nodes finds the one that has."""
 
+_AWAY = (redis.ConnectionError, redis.TimeoutError)
+"""Errors of a node in whose place another one may answer by now."""
+
 _MOVE_PAUSES = (0.0, 0.05)
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """The breaker of one server in this process. Makes no calls; times are monotonic seconds.
+
+    While it is closed, every call goes through. A failure opens it for `rest_seconds`. Then one call may try, and all
+    others go on failing fast until that one has succeeded.
+    """
+
+    rest_seconds: float = 1.0
+    _open_until: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def allows(self, now: float) -> bool:
+        if not self._open_until:
+            return True
+        with self._lock:
+            if now < self._open_until:
+                return False
+            self._open_until = now + self.rest_seconds  # this caller tries; the others rest on
+            return True
+
+    def failed(self, now: float) -> bool:
+        """Opens the breaker, or keeps it open. Returns True if it was closed before."""
+        with self._lock:
+            was_closed = not self._open_until
+            self._open_until = now + self.rest_seconds
+            return was_closed
+
+    def succeeded(self) -> None:
+        self._open_until = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,43 +149,43 @@ class Cluster(redis.cluster.RedisCluster):
         return _ClusterPipeline(super().pipeline())  # type: ignore[no-untyped-call]
 
     def run_at_nodes(self, slots: Sequence[int], commands: Sequence[Command], retry: Retry) -> list[Reply]:
-        """Sends commands to the nodes of their slots; returns their replies. Raises RedisError. As run_commands."""
+        """Sends commands to the nodes of their slots. Returns their replies; the error of a node stands for its own."""
         replies: dict[int, Reply] = {}
+        left = list(range(len(commands)))
         for pause in (0.0, *_pauses(retry)):
             time.sleep(pause)
-            left = [place for place in range(len(commands)) if place not in replies]
-            failure = self._ask_nodes(left, slots, commands, replies)
-            if failure is None:
+            replies |= self._ask_nodes(left, slots, commands)
+            left = [place for place in left if isinstance(replies[place], (*_MOVES, *_AWAY))]
+            if not left:
                 break
             self._look_again()
-        if failure is not None:
-            raise failure
         return [replies[place] for place in range(len(commands))]
 
-    def _ask_nodes(
-        self, left: Sequence[int], slots: Sequence[int], commands: Sequence[Command], replies: dict[int, Reply]
-    ) -> RedisError | None:
-        """Adds the replies of the nodes that have the slots. Returns the failure of one, if any failed."""
-        failure: RedisError | None = None
-        places: dict[Any, list[int]] = {}
-        try:
-            for place in left:
-                places.setdefault(self.nodes_manager.get_node_from_slot(slots[place]), []).append(place)
-        except RedisClusterException as error:
-            return redis.ConnectionError(str(error))
-        for node, asked in places.items():
+    def _ask_nodes(self, places: Sequence[int], slots: Sequence[int], commands: Sequence[Command]) -> dict[int, Reply]:
+        replies: dict[int, Reply] = {}
+        asked: dict[Any, list[int]] = {}
+        for place in places:
             try:
-                client = self.get_redis_connection(node)
-                found = run_commands(client, [commands[place] for place in asked], (), Retry(NoBackoff(), 0))
-            except RedisError as error:
-                failure = error
-                continue
-            for place, reply in zip(asked, found, strict=True):
-                if isinstance(reply, _MOVES):
-                    failure = reply
-                else:
-                    replies[place] = reply
-        return failure
+                asked.setdefault(self.nodes_manager.get_node_from_slot(slots[place]), []).append(place)
+            except RedisClusterException as error:
+                replies[place] = redis.ConnectionError(str(error))
+        for node, its in asked.items():
+            replies |= zip(its, self._ask_node(node, [commands[place] for place in its]), strict=True)
+        return replies
+
+    def _ask_node(self, node: Any, commands: Sequence[Command]) -> list[Reply]:
+        try:
+            return run_commands(self.get_redis_connection(node), commands, (), Retry(NoBackoff(), 0))
+        except RedisError as error:
+            return [error] * len(commands)
+
+    def first_at_nodes(self, slots: Sequence[int]) -> set[int]:
+        """Returns the place of the first slot of each node. Leaves out slots of which none is known."""
+        firsts: dict[Any, int] = {}
+        for place, slot in enumerate(slots):
+            with suppress(RedisClusterException):
+                firsts.setdefault(self.nodes_manager.get_node_from_slot(slot), place)
+        return set(firsts.values())
 
     def _look_again(self) -> None:
         """Asks the nodes which of them have which slots."""
@@ -195,9 +224,10 @@ def _pauses(retry: Retry) -> list[float]:
 
 
 def run_commands(client: Any, commands: Sequence[Command], slots: Sequence[int], retry: Retry) -> list[Reply]:
-    """Sends all commands and returns their replies, refusals in their places. Raises RedisError.
+    """Sends all commands and returns their replies, refusals in their places. Raises RedisError if a server is away.
 
-    `slots` are those of the commands' keys, of which a Cluster needs to know.
+    `slots` are those of the commands' keys. A Cluster needs them; there, an error stands for each reply of a node that
+    is away.
     """
     if isinstance(client, Cluster):
         return client.run_at_nodes(slots, commands, retry)
@@ -247,7 +277,7 @@ class ClusterClient:
         if (host, port) not in self._clients:
             options: dict[str, Any] = {**ServerUrl.parse(self.url).login, "retry": AsyncRetry(NoBackoff(), 0)}
             options |= {"socket_timeout": self.timeout, "socket_connect_timeout": self.timeout}
-            self._clients[host, port] = _pack_commands(redis.asyncio.Redis(host=host, port=port, **options))
+            self._clients[host, port] = pack_commands(redis.asyncio.Redis(host=host, port=port, **options))
         return self._clients[host, port]
 
     async def aclose(self) -> None:
@@ -274,18 +304,12 @@ def make_async_client(url: str, timeout: float) -> AsyncClient:
     if is_cluster(url):
         return ClusterClient(url, timeout)
     if not url.startswith(f"{SENTINEL}:"):
-        return _pack_commands(redis.asyncio.Redis.from_url(url, **limits))
+        return pack_commands(redis.asyncio.Redis.from_url(url, **limits))
     parts = ServerUrl.parse(url)
     asking: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **parts.sentinel_login}
     sentinel = redis.asyncio.sentinel.Sentinel(parts.nodes, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
     options = {"redis_class": SentinelClient, "db": parts.database, **parts.login, **limits}
-    return _pack_commands(sentinel.master_for(parts.service, **options))
-
-
-def _pack_commands(client: "redis.asyncio.Redis") -> "redis.asyncio.Redis":
-    pool = client.connection_pool
-    pool.connection_class = packing_class(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
-    return client
+    return pack_commands(sentinel.master_for(parts.service, **options))
 
 
 def has_moved(reply: Reply) -> bool:
@@ -295,76 +319,3 @@ def has_moved(reply: Reply) -> bool:
 
 def slot_of(key: str) -> int:
     return key_slot(key.encode())
-
-
-REPLIES_PER_TIMEOUT = 50
-"""So many replies of one trip must come within the timeout of a single one."""
-
-
-@cache
-def packing_class(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """A connection class that packs commands with hiredis, in a tenth of the time: redis-py only unpacks with it.
-
-    A task that is cancelled while it sends must end: redis-py sends by asyncio.wait_for, which may swallow the
-    cancellation until Python 3.12 (python/cpython#86296).
-    """
-
-    def pack_command(self: AbstractConnection, *args: Any) -> list[bytes]:
-        if " " in args[0]:  # a name of two words
-            return list(kind.pack_command(self, *args))
-        return [hiredis.pack_command(args)]
-
-    async def send_packed_command(
-        self: AbstractConnection, command: bytes | str | Iterable[bytes], check_health: bool = True
-    ) -> None:
-        if not self.is_connected:
-            await self.connect_check_health(check_health=False)
-        if check_health:
-            await self.check_health()  # type: ignore[no-untyped-call]
-        try:
-            async with asyncio.timeout(self.socket_timeout):
-                await self._send_packed_command(_command_chunks(command))
-        except OSError as error:  # a timeout is one, too
-            await self.disconnect(nowait=True)
-            kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
-            raise kind_of_error(f"cannot be sent: {str(error) or 'not in time'}") from error
-        except BaseException:
-            await self.disconnect(nowait=True)  # part of it may have been sent
-            raise
-
-    return type(kind.__name__, (kind,), {"pack_command": pack_command, "send_packed_command": send_packed_command})
-
-
-def _command_chunks(command: bytes | str | Iterable[bytes]) -> Iterable[bytes]:
-    if isinstance(command, str):
-        command = command.encode()
-    return [command] if isinstance(command, bytes) else command
-
-
-async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[Command]) -> list[Reply]:
-    """Sends all commands and returns their replies, refusals in their places. Raises RedisError.
-
-    redis-py's own pipeline sets a timer for each reply, which costs as much as all other work for it.
-    """
-    pool, found = client.connection_pool, list[Reply]()
-    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-    try:
-        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-        while len(found) < len(commands):
-            async with asyncio.timeout(connection.socket_timeout):
-                for _ in commands[len(found) : len(found) + REPLIES_PER_TIMEOUT]:
-                    found.append(await _read_reply(connection))
-    except OSError as error:  # a timeout is one, too
-        kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
-        raise kind_of_error(str(error) or "no reply in time") from error
-    finally:
-        await pool.release(connection)
-    return found
-
-
-async def _read_reply(connection: AbstractConnection) -> Reply:
-    """Reads the next reply. Any error but a refusal has ended the connection."""
-    try:
-        return cast(Reply, await connection.read_response(timeout=math.inf))
-    except ResponseError as error:
-        return error

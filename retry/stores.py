@@ -11,9 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache, partial
-from threading import Lock
 from typing import Any, TypeVar, cast
 
 import redis
@@ -22,44 +20,11 @@ from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 from redis.retry import Retry
 
-from . import metrics, servers
+from . import metrics, pipelines, servers
 from .conf import StateShare, conf
 from .errors import StoreUnavailable
 from .scripts import Reply, ScriptCall, Server
-from .servers import AsyncClient, slot_of
-
-
-@dataclass(slots=True)
-class CircuitBreaker:
-    """The breaker of one server in this process. Makes no calls; times are monotonic seconds.
-
-    While it is closed, every call goes through. A failure opens it for `rest_seconds`. Then one call may try, and all
-    others go on failing fast until that one has succeeded.
-    """
-
-    rest_seconds: float = 1.0
-    _open_until: float = 0.0
-    _lock: Lock = field(default_factory=Lock)
-
-    def allows(self, now: float) -> bool:
-        if not self._open_until:
-            return True
-        with self._lock:
-            if now < self._open_until:
-                return False
-            self._open_until = now + self.rest_seconds  # this caller tries; the others rest on
-            return True
-
-    def failed(self, now: float) -> bool:
-        """Opens the breaker, or keeps it open. Returns True if it was closed before."""
-        with self._lock:
-            was_closed = not self._open_until
-            self._open_until = now + self.rest_seconds
-            return was_closed
-
-    def succeeded(self) -> None:
-        self._open_until = 0.0
-
+from .servers import AsyncClient, CircuitBreaker, slot_of
 
 Result = TypeVar("Result")
 Steps = Generator[ScriptCall, Reply, Result]
@@ -156,15 +121,34 @@ def execute_all_patiently(server: Server, calls: Sequence[ScriptCall]) -> list[R
 
     If one of them is refused, others may have run.
     """
-    if not calls:
-        return []
     with translate_errors(server):
-        with metrics.time_call(f"redis.{server}"):
-            replies = _pipelined_patiently(server, calls, ScriptCall.by_digest)
-            if unknown := _unknown_places(replies):
-                missing = [calls[place] for place in unknown]
-                replies = _merge_replies(replies, unknown, _pipelined_patiently(server, missing, ScriptCall.by_text))
-        return _require_no_refusal(replies)
+        return _require_no_refusal(_run_in_one_trip(server, calls, _PATIENT))
+
+
+def execute_each(server: Server, calls: Sequence[ScriptCall]) -> list[Reply | StoreUnavailable]:
+    """Runs calls in a single round trip. A call that is refused, or whose node is away, has its error for its reply.
+
+    Nodes of a Cluster are not waited for, one server is. Raises StoreUnavailable if no call ran.
+    """
+    with translate_errors(server):
+        return _require_any(server, _run_in_one_trip(server, calls, _FAST))
+
+
+def read_each(server: Server, keys: Sequence[str], commands: Sequence[pipelines.Command]) -> list[Any]:
+    """Sends commands, each to the node that has its key, failing fast. Their replies are those of execute_each."""
+    with translate_errors(server):
+        replies = servers.run_commands(fast_client(server), commands, [slot_of(key) for key in keys], _FAST)
+        return _require_any(server, replies)
+
+
+def first_at_nodes(server: Server, keys: Sequence[str]) -> set[int]:
+    """Returns the place of the first key of each node of a Cluster, or that of the first key.
+
+    Raises StoreUnavailable.
+    """
+    with translate_errors(server):
+        client: Any = patient_client(server)
+        return client.first_at_nodes([*map(slot_of, keys)]) if isinstance(client, servers.Cluster) else {0}
 
 
 async def run_all(clients: AsyncClients, many: Sequence[Steps[Result]]) -> list[Result | Exception]:
@@ -213,10 +197,8 @@ async def execute_all(
     else:
         with translate_errors(server):
             replies = await _execute_together(client, server, server, calls)
-    if all(isinstance(reply, RedisError) for reply in replies):
-        with translate_errors(server):
-            _require_no_refusal(replies)
-    return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
+    with translate_errors(server):
+        return _require_any(server, replies)
 
 
 async def _execute_at_nodes(client: servers.ClusterClient, server: Server, calls: Sequence[ScriptCall]) -> list[Reply]:
@@ -260,10 +242,10 @@ async def _execute_together(
 ) -> list[Reply]:
     """Runs calls in a single round trip, behind a breaker. Raises RedisError; refusals are in their places."""
     with _behind_breaker(breaker_name, RedisError), metrics.time_call(f"redis.{server}"):
-        replies = await servers.pipeline_commands(client, [call.by_digest() for call in calls])
+        replies = await pipelines.pipeline_commands(client, [call.by_digest() for call in calls])
         if unknown := _unknown_places(replies):
             texts = [calls[place].by_text() for place in unknown]
-            replies = _merge_replies(replies, unknown, await servers.pipeline_commands(client, texts))
+            replies = _merge_replies(replies, unknown, await pipelines.pipeline_commands(client, texts))
         if all(isinstance(reply, RedisError) and not servers.has_moved(reply) for reply in replies):
             _require_no_refusal(replies)
     return replies
@@ -295,14 +277,6 @@ def _make_client(address: str, patient: bool, timeout: float) -> "redis.Redis":
 def broker_client() -> "redis.Redis":
     """A client of the broker that fails fast: Celery's queues are lists there. It is `state` unless it is a Cluster."""
     return fast_client_at(conf().QUEUES_URL or conf().REDIS_URL)
-
-
-def count_messages(queues: Sequence[str]) -> dict[str, int]:
-    """Counts the messages that wait in Celery's queues. Raises StoreUnavailable."""
-    with translate_errors("state"), broker_client().pipeline(transaction=False) as pipeline:
-        for queue in queues:
-            pipeline.llen(queue)
-        return dict(zip(queues, map(int, pipeline.execute()), strict=True))
 
 
 def answers(server: Server) -> bool:
@@ -389,8 +363,22 @@ def _require_no_refusal(replies: list[Reply]) -> list[Reply]:
     return replies
 
 
-def _pipelined_patiently(
-    server: Server, calls: Sequence[ScriptCall], command: Callable[[ScriptCall], servers.Command]
-) -> list[Reply]:
+def _require_any(server: Server, replies: list[Reply]) -> list[Reply | StoreUnavailable]:
+    """Returns the replies, with errors in their places. Raises RedisError if all of them are refused."""
+    if all(isinstance(reply, RedisError) for reply in replies):
+        _require_no_refusal(replies)
+    return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
+
+
+def _run_in_one_trip(server: Server, calls: Sequence[ScriptCall], retry: Retry) -> list[Reply]:
+    """Runs calls at the patient client, at nodes of a Cluster with these retries. Raises RedisError."""
+    if not calls:
+        return []
     slots = [slot_of(call.keys[0]) if call.keys else 0 for call in calls]
-    return servers.run_commands(patient_client(server), [command(call) for call in calls], slots, _PATIENT)
+    run = partial(servers.run_commands, patient_client(server))
+    with metrics.time_call(f"redis.{server}"):
+        replies = run([call.by_digest() for call in calls], slots, retry)
+        if unknown := _unknown_places(replies):
+            texts = [calls[place].by_text() for place in unknown]
+            replies = _merge_replies(replies, unknown, run(texts, [slots[place] for place in unknown], retry))
+    return replies

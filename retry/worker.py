@@ -9,13 +9,13 @@ import json
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event, Thread
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 from celery import current_app, current_task
@@ -62,10 +62,10 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
         metrics.count_skip(_task_name(started.work_key))
     if started.outcome != claims.STARTED:
         return  # another copy got there first, the claim is gone, or no client waits any longer
-    if (started.work_key, started.token) == (work_key, token):
-        _prepare_started(started, preparer)
-    else:
+    if started.spec and (started.work_key, started.token) != (work_key, token):
         _call_task(started)
+    else:
+        _prepare_started(started, preparer)
 
 
 def _start_work(work_key: str, token: int) -> StartedWork:
@@ -73,11 +73,8 @@ def _start_work(work_key: str, token: int) -> StartedWork:
     if before is not None:
         return before
     lane, nonce = _message_lane(), uuid4().hex
-    if lane:
-        reply = stores.execute_patiently(claims.start_next_call(lane, work_key, nonce))
-        return replace(claims.read_started(reply), nonce=nonce)
-    outcome = stores.execute_patiently(claims.start_call(work_key, token, nonce))
-    return StartedWork(cast(int, outcome), work_key, token, "", nonce)
+    in_lane = claims.start_next_call(lane, work_key, nonce) if lane else claims.start_call(work_key, token, nonce)
+    return replace(claims.read_started(stores.execute_patiently(in_lane)), nonce=nonce)
 
 
 def _message_lane() -> str:
@@ -211,12 +208,22 @@ def _renew_lease_until(ended: Event, work_key: str, token: int) -> None:
             continue
 
 
+SweptClaim = tuple[bytes, bytes, bytes, bytes, bytes]
+"""What is due, the work key, the token, the lane, and the spec: see sweep.lua."""
+
+
 def sweep_claims() -> int:
-    """Sweeps the due claims of all partitions, in one pass. Returns their number. Raises StoreUnavailable."""
-    swept = _read_due_claims()
-    lacking = _count_lacking({lane for what, _, _, lane, _ in swept if what == b"due"})
+    """Sweeps the due claims of all partitions that answer, in one pass. Returns their number.
+
+    Raises StoreUnavailable if none answers.
+    """
+    swept = _sweep_partitions()
+    due = [claim for found in swept.values() for claim in found]
+    if len(swept) > 1:
+        random.shuffle(due)  # each message is of one partition, and any may be lost
+    lacking = _count_lacking({lane for what, _, _, lane, _ in due if what == b"due"})
     found = 0
-    for what, work_key, token, lane, spec in swept:
+    for what, work_key, token, lane, spec in due:
         if what == b"due":
             lacking[lane] -= 1
             if lacking[lane] < 0:  # a message that waits stands for it
@@ -228,54 +235,69 @@ def sweep_claims() -> int:
             _fail_claim(work_key.decode(), int(token), PreparationError("The preparation ended its worker twice."))
         else:
             _republish("again", work_key.decode(), int(token), lane.decode(), spec)
-    _follow_setback()
+    _follow_setback([*swept])
     return found
 
 
-SweptClaim = tuple[bytes, bytes, bytes, bytes, bytes]
-"""What is due, the work key, the token, the lane, and the spec: see sweep.lua."""
-
-
-def _read_due_claims() -> list[SweptClaim]:
-    """Returns the due claims of all partitions, at random: each message is of one partition, and any may be lost."""
-    partitions = range(conf().STATE_PARTITIONS)
+def _sweep_partitions() -> dict[int, list[SweptClaim]]:
+    """Returns the due claims by partition, of those that answer."""
     cache_is_away = not stores.answers("cache")
-    calls = [claims.sweep_call(each, MAX_SWEPT_CLAIMS, cache_is_away=cache_is_away) for each in partitions]
-    found = [one for reply in stores.execute_all_patiently("state", calls) for one in cast("list[SweptClaim]", reply)]
-    return found if len(calls) == 1 else random.sample(found, len(found))
+    return _ask_partitions(
+        {
+            each: claims.sweep_call(each, MAX_SWEPT_CLAIMS, cache_is_away=cache_is_away)
+            for each in range(conf().STATE_PARTITIONS)
+        }
+    )
+
+
+def _ask_partitions(calls: Mapping[int, ScriptCall]) -> dict[int, Any]:
+    """Runs a call for each partition, in one trip. Returns the replies of those that answer.
+
+    Raises StoreUnavailable if none does.
+    """
+    replies = dict(zip(calls, stores.execute_each("state", [*calls.values()]), strict=True))
+    found = {each: reply for each, reply in replies.items() if not isinstance(reply, StoreUnavailable)}
+    if len(found) < len(calls):
+        _sweeping_log.warning("some partitions do not answer", extra={"partitions": sorted(calls.keys() - found)})
+    return found
 
 
 def _count_lacking(due_lanes: set[bytes]) -> dict[bytes, int]:
     """Counts the works of each lane for which no message waits. A lane with a publisher has no messages."""
     names = [lane.decode() for lane in due_lanes]
     celery_queues = [name for name in names if "publisher" not in conf().RETRY_LANES.get(name, {})]
-    queued, messages = claims.count_queued(names), stores.count_messages(celery_queues)
+    queued, messages = claims.count_queued(names), lanes.count_messages(celery_queues)
     return {name.encode(): queued[name] - messages.get(name, 0) for name in names}
 
 
-def _follow_setback() -> None:
+def _follow_setback(partitions: Sequence[int]) -> None:
     """Brings expiry times forward after the clock was set back; the next pass goes on with the rest."""
     until = time.monotonic() + MAX_SETBACK_SECONDS
-    for partition in range(conf().STATE_PARTITIONS):
-        while stores.execute_patiently(claims.setback_call(partition)) == 1:
-            if time.monotonic() >= until:
-                return
+    firsts = {partitions[place] for place in stores.first_at_nodes("state", claims.root_keys(partitions))}
+    left = {each: claims.setback_call(each, is_first=each in firsts) for each in partitions}
+    while left and time.monotonic() < until:
+        replies = _ask_partitions(left)
+        left = {each: call for each, call in left.items() if replies.get(each) == 1}
 
 
 def age_lanes() -> int:
-    """Moves the oldest work of lanes in which nothing starts one lane up. Returns how many. Raises StoreUnavailable."""
+    """Moves the oldest work of lanes in which nothing starts one lane up. Returns how many.
+
+    Partitions that do not answer are left out. Raises StoreUnavailable if none does.
+    """
     if not conf().RETRY_AGE_SECONDS:
         return 0
-    started, now = claims.load_last_starts()
-    ups = {name: lane["up"] for name, lane in conf().RETRY_LANES.items() if "up" in lane}
-    idle = [name for name in ups if started.get(name, 0) <= now - conf().RETRY_AGE_SECONDS]
-    return sum(_age_lane(name, ups[name]) for name in idle)
+    replies = _ask_partitions({each: claims.idle_call(each) for each in range(conf().STATE_PARTITIONS)})
+    idle = [each for found in replies.values() for each in zip(found[::2], found[1::2], strict=True)]
+    busy = {lane.decode() for lane, ms in idle if int(ms) < conf().RETRY_AGE_SECONDS * 1000}
+    ups = {name: lane["up"] for name, lane in conf().RETRY_LANES.items() if "up" in lane and name not in busy}
+    return sum(_age_lane(name, up, [*replies]) for name, up in ups.items())
 
 
-def _age_lane(lane: str, up: str) -> int:
+def _age_lane(lane: str, up: str, partitions: Sequence[int]) -> int:
     """Moves the first works of the lane, in all partitions together no more than MAX_AGED_PER_LANE."""
     moved = 0
-    for partition in random.sample(range(conf().STATE_PARTITIONS), conf().STATE_PARTITIONS):
+    for partition in random.sample(partitions, len(partitions)):
         if moved < MAX_AGED_PER_LANE:
             found = stores.execute_patiently(claims.age_call(partition, lane, up, MAX_AGED_PER_LANE - moved))
             moved += len(cast("list[object]", found))

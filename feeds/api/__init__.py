@@ -2,5 +2,5 @@
 
 Public: nothing.
 
-The setting API_ROUTERS names `urls.router`.
+The setting API_ROUTERS names `manage.router`.
 """

@@ -280,7 +280,7 @@ def wait_for_upload(
 def _find_pause(holder: str) -> float | None:
     try:
         return held_files.find_holder(holder).pause_seconds
-    except StoreUnavailable:  # who waits is told so
+    except StoreUnavailable:  # clients that wait are told so
         return None
 
 

@@ -1,7 +1,8 @@
 -- Brings the expiry times of some keys forward after this server's clock was set back: marks and locks of every
 -- app would stand for so much longer. A key that was written since then, and lasts longer than the clock was set back
 -- by, ends early: marks are made anew, and two holders of a lock at once do no harm. In portions, so that no client waits
--- for it; a pass that is killed is continued. Each partition does so for its own keys; the first one for those of none.
+-- for it; a pass that is killed is continued. Each partition does so for its own keys; the first of a node for those of
+-- none.
 -- KEYS: root   ARGV: keys_at_once tag('{3}') is_first('1'|'')   -> 1 if there is more to do | 0
 local setbacks = KEYS[1] .. ':setbacks'  -- a list of milliseconds and cursor
 local back, cursor = string.match(redis.call('LINDEX', setbacks, 0) or '', '^(%d+) (%d+)$')

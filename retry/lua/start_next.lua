@@ -13,5 +13,5 @@ if not held[1] then  -- its claim is lost
   return {0, work, '0', ''}
 end
 redis.call('SET', starter, work, 'PX', terms.lease_ms)
-local outcome, token = start_anew(work, held[1], nonce, terms)
+local outcome, token = start_work(work, held[1], nonce, terms)
 return {outcome, work, token, held[2]}

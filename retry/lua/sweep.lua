@@ -3,7 +3,7 @@
 -- `due`: it is to be published again if its lane holds too few messages.
 -- needs: root tokens turns claim_skip lane_rounds
 -- KEYS: root   ARGV: most lapse_ms cache_is_away("1"|"")   -> list of {what, work, token, lane, spec}
-local claims, leases, counter = root .. ':claims', root .. ':leases', root .. ':token'
+local claims, leases = root .. ':claims', root .. ':leases'
 local swept, setbacks = root .. ':swept', root .. ':setbacks'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -23,15 +23,7 @@ end
 -- So do the expiry times of all keys, a few in each call of setback.lua.
 if back > 5000 then redis.call('RPUSH', setbacks, string.format('%.0f 0', back)) end
 
--- Another server than in the last pass, after a fail-over or a restart, may lack the last writes, and have another clock.
--- Tokens go on from a minute later, so that none is given twice; and waiting clients get the time to ask again.
-local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-if (redis.call('GET', root .. ':server') or run_id) ~= run_id then
-  local last = math.max(tonumber(redis.call('GET', counter) or 0), time[1] * 1000000 + time[2])
-  redis.call('SET', counter, string.format('%.0f', last + 60000000))
-  redis.call('DEL', swept)
-end
-redis.call('SET', root .. ':server', run_id)
+notice_other_server(time[1] * 1000000 + time[2])
 
 -- Contents that were stored before may be lost: no done mark is in force for longer.
 if ARGV[3] == '1' then redis.call('SET', root .. ':away', 1, 'PX', 10000) end

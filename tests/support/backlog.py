@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retry import contents
-from retry.claims import queued_key
 from retry.contents import Prepared
 
+from .claim_calls import queued_key
 from .crowd import Crowd
 from .stack import Stack, eventually
 

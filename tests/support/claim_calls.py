@@ -27,18 +27,24 @@ def begun(work: Work, *, refresh: bool = False) -> claim_state.ClaimBegun:
     return found
 
 
-def started(work: Work, token: int, nonce: str | None = None) -> object:
-    return stores.execute_call(claims.start_call(work.key, token, nonce or uuid4().hex))
+def started(work: Work, token: int, nonce: str | None = None) -> claims.StartedWork:
+    return claims.read_started(stores.execute_call(claims.start_call(work.key, token, nonce or uuid4().hex)))
 
 
-def start(work: Work, token: int, nonce: str | None = None) -> bool:
-    return started(work, token, nonce) == claims.STARTED
+def start(work: Work, token: int, nonce: str | None = None) -> int:
+    """The token of the copy that has started; 0 if it has not."""
+    found = started(work, token, nonce)
+    return found.token if found.outcome == claims.STARTED else 0
+
+
+def queued_key(lane: str) -> str:
+    return f"retry:{{0}}:queued:{lane}"
 
 
 def running(work: Work, nonce: str | None = None) -> int:
     """Claims the work and starts it; its token."""
-    token = begun(work).token
-    assert start(work, token, nonce)
+    token = start(work, begun(work).token, nonce)
+    assert token
     return token
 
 
@@ -74,7 +80,7 @@ def now_ms(servers: RedisServers) -> int:
 
 
 def queued(servers: RedisServers, lane: str) -> set[str]:
-    return {str(key, "utf-8") for key in servers.state.client.zrange(claims.queued_key(lane), 0, -1)}  # type: ignore[arg-type]
+    return {str(key, "utf-8") for key in servers.state.client.zrange(queued_key(lane), 0, -1)}  # type: ignore[arg-type]
 
 
 def failed_with(servers: RedisServers, work: Work) -> int | None:

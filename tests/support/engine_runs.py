@@ -32,7 +32,10 @@ def leftovers(servers: RedisServers) -> list[bytes]:
     """The keys of the frontier and the claims, without learnt and remembered ones."""
     of_domains = ("domain", "token", "idle", "queued", "evidence", "stalls", "clock")
     kept = tuple(f"fetch:{{0}}:{name}".encode() for name in of_domains)
-    kept_too = (b"retry:{0}:d", b"retry:{0}:token", b"retry:{0}:started", b"retry:{0}:failure", b"fetch:{0}:fetchers")
+    kept_too = (
+        *(f"retry:{{0}}:{name}".encode() for name in ("d", "token", "server", "started", "failure")),
+        b"fetch:{0}:fetchers",
+    )
     of_fetchers = (b"fetch:{0}:machines", b"fetch:{0}:owners", b"fetch:{0}:owned", b"fetch:{0}:spread")
     return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too + of_fetchers)]
 

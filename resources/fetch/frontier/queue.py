@@ -177,6 +177,13 @@ def claim_jobs(
     return frontier_jobs.parse_claimed((yield call_script("claim", *signs, most, starting_terms, *lanes)))
 
 
+def start_work(job: ClaimedJob, work_key: str) -> Steps[tuple[int, int]]:
+    """Starts a work that waits for a held job. Returns the outcome, as claims.STARTED, and the work's token."""
+    call = _call_plain("start", job.key, job.token, work_key, claims.start_terms())
+    outcome, token = cast("tuple[int, bytes]", (yield call))
+    return outcome, int(token)
+
+
 def report_and_finish_work(
     job: ClaimedJob, machine: str, outcome: RequestReport, then: AfterReport, ending: ClaimEnd | None = None
 ) -> Steps[tuple[bool, JobAfterReport]]:
@@ -302,7 +309,7 @@ def count_fetchers() -> Steps[int]:
 
 def read_owned_parts() -> Steps[dict[str, int]]:
     """Returns the number of parts of the domains that each living fetcher owns, over all egresses. Each has 64."""
-    counts = frontier_jobs.parse_fields((yield call_script("owned")))
+    counts = frontier_jobs.parse_fields((yield call_script("ownership")))
     return {fetcher: int(number) for fetcher, number in counts.items()}
 
 

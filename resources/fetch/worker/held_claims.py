@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar, cast
 
@@ -23,6 +23,8 @@ from retry.scripts import Reply, ScriptCall, Server
 from retry.servers import AsyncClient
 from retry.stores import AsyncClients, Steps
 
+from ..frontier import queue
+from ..frontier.jobs import ClaimedJob
 from ..task import TaskCall
 
 Result = TypeVar("Result")
@@ -121,26 +123,27 @@ class CallEnd:
 class HeldClaims:
     """The claims that are held for the calls of one job. `renew` renews their leases."""
 
-    def __init__(self, trips: RedisTrips, job_token: int) -> None:
+    def __init__(self, trips: RedisTrips, job: ClaimedJob) -> None:
         self._trips = trips
-        self._job_token = job_token
+        self._job = job
         self.held: dict[tuple[str, int], float] = {}
         """The claims by work key and token, and until when (monotonic) they are renewed."""
 
-    async def start(self, call: TaskCall, reply: Reply = None) -> bool:
-        """Turns a queued claim into a running one, with the job. False: another has it, it is gone, or is not wanted.
+    async def start(self, call: TaskCall, outcome: int | None = None) -> TaskCall | None:
+        """Turns a queued claim into a running one, with the job. Returns the call with the token that it has then.
 
-        `reply` is the result if the claim was to start with its job. Raises StoreUnavailable.
+        None: another has it, it is gone, or is not wanted. `outcome` is known if the claim was to start with its job.
+        Raises StoreUnavailable.
         """
-        if reply is None:
-            starting = claims.start_call(call.work_key, call.token, str(self._job_token))
-            reply = await self._trips.insist(lambda: stores.make_single_step(starting))
-        if reply == claims.SKIPPED:
+        if outcome is None:
+            outcome, token = await self._trips.insist(lambda: queue.start_work(self._job, call.work_key))
+            call = replace(call, token=token)
+        if outcome == claims.SKIPPED:
             metrics.count_skip(call.task)
-        if reply != claims.STARTED:
-            return False
+        if outcome != claims.STARTED:
+            return None
         self.held[call.work_key, call.token] = time.monotonic() + _max_held_seconds()
-        return True
+        return call
 
     async def are_claimed(self, calls: Iterable[TaskCall]) -> bool:
         """Tells whether any of the calls has a claim. Raises StoreUnavailable."""
@@ -186,7 +189,7 @@ class HeldClaims:
     async def put_back(self, work_key: str, token: int, wait_seconds: float) -> None:
         """Turns a running claim into a queued one, if it started with the job: its turn comes in so long."""
         self.held.pop((work_key, token), None)
-        requeueing = claims.requeue_call(work_key, token, wait_seconds, str(self._job_token))
+        requeueing = claims.requeue_call(work_key, token, wait_seconds, str(self._job.token))
         try:
             await self._trips.insist(lambda: stores.make_single_step(requeueing))
         except StoreUnavailable as error:  # the lease lapses: it is published once more, and joins its job

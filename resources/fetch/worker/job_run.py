@@ -78,7 +78,7 @@ class JobRun:
         self, found: ClaimedJob | DeadJob, claimed_at: float, trips: RedisTrips, attempts: AttemptRunner, machine: str
     ) -> None:
         self.job = found.job if isinstance(found, DeadJob) else found
-        self.claims = HeldClaims(trips, self.job.token)
+        self.claims = HeldClaims(trips, self.job)
         self._found = found
         self._claimed_at = claimed_at
         self._trips = trips
@@ -133,8 +133,8 @@ class JobRun:
         for waiter in waiters:
             if waiter.id in unread:
                 await self.claims.put_back(waiter.id, waiter.token, 0)
-        wanted = await _gather([self.claims.start(call, starts.get(call.work_key)) for call in calls])
-        return [call for call, is_wanted in zip(calls, wanted, strict=True) if is_wanted]
+        started = await _gather([self.claims.start(call, starts.get(call.work_key)) for call in calls])
+        return [call for call in started if call is not None]
 
     async def _plan(self, started: list[TaskCall]) -> FetchRequest | None:
         """Returns the request. Task calls that turn out impossible, or done, are ended; the others wait for it."""

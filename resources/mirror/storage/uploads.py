@@ -15,11 +15,12 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
-from typing import cast
+from typing import Literal, cast
 from uuid import uuid4
 
 from django.conf import settings
@@ -146,16 +147,18 @@ def take_upload_requests(machine: str, most: int, wait_seconds: float) -> list[U
 def finish_upload_request(request: UploadRequest, *, is_there: bool) -> None:
     """Ends the request's claim, unless it has ended: waiting clients are sent back. Raises StoreUnavailable."""
     work_key, waited = _upload_work_key(request.digest), max(0.0, time.time() - request.since)
-    if stores.execute_patiently(claims.start_call(work_key, request.token, uuid4().hex)) != claims.STARTED:
+    starting = claims.start_call(work_key, request.token, uuid4().hex)
+    started = claims.read_started(stores.execute_patiently(starting))
+    if started.outcome != claims.STARTED:
         return
     if is_there:
         ready = Prepared(request.digest.encode(), "text/plain", fresh_seconds=UPLOADED_FRESH_SECONDS, stale_seconds=0)
-        writing = contents.store_call(upload_content_key(request.digest), ready, request.token, datetime.now(UTC), 0)
+        writing = contents.store_call(upload_content_key(request.digest), ready, started.token, datetime.now(UTC), 0)
         stores.execute_patiently(writing)
-        stores.execute_patiently(claims.finish_stored_call(work_key, request.token, waited))
+        stores.execute_patiently(claims.finish_stored_call(work_key, started.token, waited))
     else:
         error = PreparationError("The machine that has this file cannot upload it now.", status=503)
-        stores.execute_patiently(claims.finish_failed_call(work_key, request.token, error, luck=random.random()))
+        stores.execute_patiently(claims.finish_failed_call(work_key, started.token, error, luck=random.random()))
 
 
 def _parse_request(member: bytes, since: float) -> UploadRequest:
@@ -202,6 +205,10 @@ class UploadFailures:
         self._failed.pop(digest, None)
 
 
+UploadEnd = Literal["uploaded", "refused", "gone"]
+"""The storage has the bytes, it did not take them, or they are not on this machine any more."""
+
+
 class Uploader:
     """The uploader of a machine that fetches; several do no harm. Remembers only recent failures."""
 
@@ -238,26 +245,38 @@ class Uploader:
 
     def _upload(self, rows: Sequence[Blob]) -> list[str]:
         """Uploads bytes in parallel, then writes all rows in one statement; returns the digests."""
-        under_way = [self._threads.submit(self._upload_one, row) for row in rows]
-        expected_seconds = SILENT_SECONDS + min(row.size for row in rows) / SLOW_BYTES_PER_SECOND
-        if not wait(under_way, expected_seconds, FIRST_COMPLETED).done:
-            held_files.note_uploads(settings.MACHINE, works=False)
-        uploaded = [row.digest for row, one in zip(rows, under_way, strict=True) if _await_upload(row, one)]
-        held_files.note_uploads(settings.MACHINE, works=bool(uploaded))
+        under_way = {row.digest: self._threads.submit(self._upload_one, row) for row in rows}
+        self._await_uploads([*under_way.values()], min(row.size for row in rows))
+        uploaded = [digest for digest, one in under_way.items() if one.result() == "uploaded"]
         if uploaded:
             confirm_uploads(uploaded, datetime.now(UTC))
+            _note_uploads(works=True)
+        for digest, one in under_way.items():
+            if one.result() == "gone":
+                _lose_unuploaded(digest)
         return uploaded
 
-    def _upload_one(self, row: Blob) -> bool:
-        """Returns whether the storage has its bytes. Raises FileNotFoundError."""
+    def _await_uploads(self, under_way: "Sequence[Future[UploadEnd]]", smallest_bytes: int) -> None:
+        """Waits until all have ended. Tells other machines while the storage takes none of them."""
+        pause, left = SILENT_SECONDS + smallest_bytes / SLOW_BYTES_PER_SECOND, set(under_way)
+        while left:
+            ended, left = wait(left, pause, FIRST_COMPLETED)
+            pause = held_files.UPLOAD_PAUSE_SECONDS / 2
+            found = {one.result() for one in under_way if one.done()}
+            if "uploaded" not in found and ("refused" in found or not ended):
+                _note_uploads(works=False)
+
+    def _upload_one(self, row: Blob) -> UploadEnd:
         try:
             blobs.upload_object(blobs.local_path(row.digest), row.name, row.media_type)
+        except FileNotFoundError:
+            return "gone"
         except StorageError as error:
             self._troubles.failed(row.digest, time.monotonic())
             _log.warning("a blob could not be uploaded", extra={"digest": row.digest, "error": str(error)})
-            return False
+            return "refused"
         self._troubles.ended(row.digest)
-        return True
+        return "uploaded"
 
     def _tell(self, wanted: Sequence[UploadRequest]) -> None:
         """Ends the claims of the upload requests."""
@@ -272,13 +291,10 @@ class Uploader:
                 _log.warning("could not tell of an upload", extra={"digest": request.digest, "error": str(error)})
 
 
-def _await_upload(row: Blob, upload: Future[bool]) -> bool:
-    """Returns whether it was uploaded. Gives up a blob whose bytes are gone."""
-    try:
-        return upload.result()
-    except FileNotFoundError:
-        _lose_unuploaded(row.digest)
-        return False
+def _note_uploads(*, works: bool) -> None:
+    """Tells other machines whether this one can upload, if `state` takes it: it is no more than a hint."""
+    with suppress(StoreUnavailable):
+        held_files.note_uploads(settings.MACHINE, works=works)
 
 
 def _lose_unuploaded(digest: str) -> None:

@@ -1,4 +1,4 @@
--- Ends the claim of work that waits, without its preparation: who still wants it asks again.
+-- Ends the claim of work that waits, without its preparation: a client that still wants it asks again.
 -- terms: done_ms channel
 local function skip_work(work, token, terms)
   local done = root .. ':done:' .. work

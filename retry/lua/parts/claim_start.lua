@@ -1,15 +1,15 @@
--- Turns a queued claim into a running one. Of several copies of the work only one wins. If the lane is
--- long and the work had no recent requests, the claim ends at once instead, as `skipped`.
--- The nonce names the copy: a copy whose reply was lost may call again.
+-- Turns a queued claim into a running one. Of several copies of the work only one wins, and has a new token: a fail-over
+-- may have forgotten that another one did before. If the lane is long and the work had no recent requests, the claim ends
+-- at once instead, as `skipped`. The nonce names the copy: a copy whose reply was lost may call again.
 -- terms: lease_ms default_ms channel done_ms skip_ms backlog_ms workers (by name, of each lane that skips)
--- -> 1 started | 2 skipped | 0 neither
+-- -> 1 started | 2 skipped | 0 neither, token
 local lanes_started, means = {}, {}  -- noted, and read, in this step
 
 local function start_work(work, token, nonce, terms)
   local claim = root .. ':claim:' .. work
   local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged', 'client')
-  if held[1] ~= token then return 0 end
-  if held[2] ~= 'queued' then return held[5] == nonce and 1 or 0 end
+  if held[2] == 'running' and held[5] == nonce then return 1, held[1] end
+  if held[1] ~= token or held[2] ~= 'queued' then return 0, token end
   local lane, kind, asked, aged = held[3], held[4], tonumber(held[6]), held[7]
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -40,23 +40,11 @@ local function start_work(work, token, nonce, terms)
   lanes_started[lane] = true
   if unwanted then
     skip_work(work, token, terms)
-    return 2
+    return 2, token
   end
-  redis.call('HSET', claim, 'state', 'running', 'starter', nonce, 'since', whole(now),
+  local started = next_token()
+  redis.call('HSET', claim, 'state', 'running', 'token', started, 'starter', nonce, 'since', whole(now),
     'expected', whole(now + mean(kind)))
   redis.call('ZADD', root .. ':leases', now + terms.lease_ms, work)
-  return 1
-end
-
--- The same, with a new token for the copy that starts: a fail-over may have forgotten that another one did before.
--- -> as start_work, token
-local function start_anew(work, token, nonce, terms)
-  local claim = root .. ':claim:' .. work
-  local before = redis.call('HGET', claim, 'state')
-  local outcome = start_work(work, token, nonce, terms)
-  if outcome == 1 and before == 'queued' then
-    token = next_token()
-    redis.call('HSET', claim, 'token', token)
-  end
-  return outcome, token
+  return 1, started
 end

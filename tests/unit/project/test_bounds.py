@@ -46,8 +46,7 @@ def do_some_work() -> None:
     """A piece of work in each kind of lane, from its claim to its end, and one of the frontier's jobs."""
     for refresh in (False, True):
         token = claim_calls.begun(WORK, refresh=refresh).token
-        assert claim_calls.start(WORK, token)
-        assert claim_calls.finish(WORK, token)
+        assert claim_calls.finish(WORK, claim_calls.start(WORK, token))
     assert claim_calls.swept() == []
     frontier.enqueue(frontier.job())
     frontier.report(frontier.claimed())
@@ -62,9 +61,9 @@ def fail_work(number: int) -> Steps[object]:
     work = replace(WORK, key=f"paint:flood:{number}")
     begun = claim_state.read_claim_state((yield claims.begin_call(work, refresh=False)))
     assert isinstance(begun, claim_state.ClaimBegun)
-    yield claims.start_call(work.key, begun.token, "copy")
+    started = claims.read_started((yield claims.start_call(work.key, begun.token, "copy")))
     error = PreparationError("No.", retry_seconds=86_400)
-    return (yield claims.finish_failed_call(work.key, begun.token, error, luck=0.5))
+    return (yield claims.finish_failed_call(work.key, started.token, error, luck=0.5))
 
 
 def be_refused_after_a_redirect(number: int) -> Steps[None]:

@@ -27,6 +27,7 @@ from retry import claims, stores
 from retry.conf import conf, partition_root
 from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
+from tests.support import claim_calls
 from tests.support.admin_pages import log_in_to_look, said, text_of
 from tests.support.machines import note, note_skewed, process
 from tests.support.redis_servers import RedisCluster
@@ -251,7 +252,7 @@ def test_metrics_tell_of_machines_lanes_parts_and_of_the_memory_of_state(state: 
     note(state, "a", PAINTER, digests={"PUBLIC_URL": ["1"]}, up_seconds=60, version="0.1.0 x", roles=["paint"])
     note_skewed(state, "b", -3, digests={"PUBLIC_URL": ["2"]})
     note(state, "lost", ago_seconds=50)
-    state.zadd(claims.queued_key("paint.now"), {"one": 1, "two": 2})
+    state.zadd(claim_calls.queued_key("paint.now"), {"one": 1, "two": 2})
     eventually(lambda: conf().lane_workers("paint.now") == 3, 10, "the workers are counted")
     found = figures_of(client)
     assert found["tarry_machine_up"] == {("a",): 1, ("b",): 1, ("lost",): 0}
@@ -274,7 +275,7 @@ def test_metrics_tell_of_machines_lanes_parts_and_of_the_memory_of_state(state: 
 def test_the_expected_wait_of_a_lane_follows_its_work_and_all_workers(state: redis.Redis, client: Client) -> None:
     note(state, "a", PAINTER)
     eventually(lambda: conf().lane_workers("paint.now") == 3, 10, "the workers are counted")
-    state.zadd(claims.queued_key("paint.now"), {str(number): number for number in range(6)})
+    state.zadd(claim_calls.queued_key("paint.now"), {str(number): number for number in range(6)})
     state.set(f"{partition_root('retry', 0)}:duration:paint.now", 500)
     assert figures_of(client)["tarry_lane_wait_seconds"] == {("paint.now",): pytest.approx(1)}
 

@@ -25,7 +25,9 @@ ROUNDED_SECONDS = 0.005
 
 def test_a_copy_whose_reply_was_lost_may_ask_again(work: Work) -> None:
     token = claim_calls.begun(work).token
-    assert [claim_calls.start(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [True, True, False]
+    started = [claim_calls.start(work, token, nonce) for nonce in ("nonce", "nonce", "other")]
+    assert started == [started[0], started[0], 0]
+    assert started[0] > token
 
 
 def test_a_done_mark_blocks_another_preparation_but_no_refresh(work: Work) -> None:
@@ -48,8 +50,7 @@ def test_a_worker_that_was_frozen_for_however_long_ends_nothing(work: Work, serv
     frozen = claim_calls.running(work)
     claim_calls.make_due(servers, work)
     [(_, _, token, *_)] = claim_calls.swept()
-    assert claim_calls.start(work, int(token))
-    assert claim_calls.finish(work, int(token))
+    assert claim_calls.finish(work, claim_calls.start(work, int(token)))
     servers.state.client.delete(f"retry:{{0}}:done:{work.key}")  # its time is over
     assert not claim_calls.fail(work, frozen)
     assert claim_calls.look(work) == WorkUnknown()
@@ -154,7 +155,7 @@ def test_lapsed_leases_come_before_all_that_is_queued(work: Work, servers: Redis
 def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServers) -> None:
     assert stores.execute_call(claims.abandon_call(work.key, claim_calls.begun(work).token)) == 1
     assert claim_calls.look(work) == WorkUnknown()
-    assert servers.state.client.keys("retry:*") == [b"retry:{0}:token"]
+    assert sorted(servers.state.client.keys("retry:*")) == [b"retry:{0}:server", b"retry:{0}:token"]
 
 
 def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, servers: RedisServers) -> None:
@@ -197,7 +198,7 @@ def test_a_pass_that_is_killed_is_continued_after_the_clock_was_set_back(
         claim_calls.swept()
         state.incrby("retry:{0}:clock", HOUR_MS)
         claim_calls.swept()
-        assert stores.execute_call(claims.setback_call(0)) == 1
+        assert stores.execute_call(claims.setback_call(0, is_first=True)) == 1
     sweep_claims()
     assert max(state.pttl(name) for name in marks) <= 10_000
 
@@ -209,12 +210,12 @@ def test_only_lapses_in_a_row_end_work(since: str, work: Work, servers: RedisSer
         claim_calls.make_due(servers, work)
         [(what, _, token, *_)] = claim_calls.swept()
         assert what == b"again"
-        assert claim_calls.start(work, int(token), "copy")
+        started = claim_calls.start(work, int(token), "copy")
         if since == "the lapse was long ago":
             servers.state.client.hset(f"retry:{{0}}:claim:{work.key}", "lapsed", claim_calls.LONG_AGO)
         else:
-            assert stores.execute_call(claims.requeue_call(work.key, int(token), 0, "copy")) == 1
-            assert claim_calls.start(work, int(token), "copy")
+            assert stores.execute_call(claims.requeue_call(work.key, started, 0, "copy")) == 1
+            assert claim_calls.start(work, started, "copy") > started
     servers.state.client.hset(f"retry:{{0}}:claim:{work.key}", "lapsed", claim_calls.now_ms(servers))
     claim_calls.make_due(servers, work)
     assert [what for what, *_ in claim_calls.swept()] == [b"lapsed"]
@@ -227,15 +228,14 @@ def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None
     assert claim_calls.swept() == []
 
 
-def test_work_that_waits_for_its_turn_again_starts_again_with_the_same_token(work: Work, servers: RedisServers) -> None:
+def test_work_that_waits_for_its_turn_again_starts_again(work: Work, servers: RedisServers) -> None:
     token = claim_calls.running(work, "copy")
     assert stores.execute_call(claims.requeue_call(work.key, token, 30, "copy")) == 1
     waiting = claim_calls.begin(work)
     assert isinstance(waiting, ClaimTaken)
     assert 29 < waiting.wait_seconds <= 31
     assert servers.state.client.zcard("retry:{0}:leases") == 0
-    assert claim_calls.start(work, token)
-    assert claim_calls.finish(work, token)
+    assert claim_calls.finish(work, claim_calls.start(work, token))
 
 
 def test_a_full_lane_takes_no_promoted_work(work: Work, servers: RedisServers, settings: Settings) -> None:
@@ -259,12 +259,12 @@ def test_promoted_work_is_expected_as_soon_as_its_new_lane_allows(work: Work, se
 def test_both_copies_of_promoted_work_leave_nothing_behind(first: str, work: Work, servers: RedisServers) -> None:
     token = claim_calls.begun(work, refresh=True).token
     claim_calls.begin(work)
-    assert claim_calls.start(work, token, first)
+    started = claim_calls.start(work, token, first)
     assert not claim_calls.start(work, token, "the other copy")
-    assert claim_calls.finish(work, token)
+    assert claim_calls.finish(work, started)
     assert not claim_calls.start(work, token, "the other copy")
     durations = [f"retry:{{0}}:duration:{name}" for name in (work.kind, "paint.now")]
-    left = ["retry:{0}:token", "retry:{0}:started", f"retry:{{0}}:done:{work.key}", *durations]
+    left = ["retry:{0}:token", "retry:{0}:server", "retry:{0}:started", f"retry:{{0}}:done:{work.key}", *durations]
     assert sorted(servers.state.client.keys("retry:*")) == sorted(name.encode() for name in left)
 
 
@@ -292,7 +292,8 @@ def unwanted(servers: RedisServers, work: Work, *, refresh: bool = False) -> int
 @pytest.mark.parametrize("refresh", [False, True])
 def test_work_without_recent_requests_is_skipped(refresh: bool, work: Work, servers: RedisServers) -> None:
     token = unwanted(servers, work, refresh=refresh)
-    assert [claim_calls.started(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [claims.SKIPPED, 0, 0]
+    found = [claim_calls.started(work, token, nonce).outcome for nonce in ("nonce", "nonce", "other")]
+    assert found == [claims.SKIPPED, 0, 0]
     assert claim_calls.look(work) == WorkDone("skipped", ANY)
     assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}", "retry:{0}:claims", "retry:{0}:leases")
     assert [claim_calls.queued(servers, lane) for lane in LANES] == [set(), set(), set()]
@@ -302,7 +303,8 @@ def test_a_long_lane_is_one_whose_workers_need_long_for_it(work: Work, servers: 
     works = [replace(work, key=f"paint:b:{number}") for number in range(5)]
     tokens = [unwanted(servers, each) for each in works]
     servers.state.client.set("retry:{0}:duration:paint.now", 4001)  # 5 × 4.001 s ÷ 2 workers: above 10 s
-    assert list(map(claim_calls.started, works, tokens)) == [claims.SKIPPED] + 4 * [claims.STARTED]
+    found = [claim_calls.started(*each).outcome for each in zip(works, tokens, strict=True)]
+    assert found == [claims.SKIPPED] + 4 * [claims.STARTED]
 
 
 @pytest.mark.parametrize("reason", ["switched off", "nothing sweeps", "first pass after an outage"])

@@ -126,27 +126,27 @@ class Claims(RuleBasedStateMachine):
         found = claims.read_started(reply)
         assert found.work_key in (waiting or {"of another time"})
         claim = self.held.get(found.work_key)
-        self._check_start(found.work_key, claim.token if claim else 0, long, nonce, found.outcome)
-        if claim and found.outcome == claims.STARTED:
-            assert found.token > claim.token
-            claim.token = found.token
+        self._check_start(found.work_key, claim.token if claim else 0, long, nonce, found)
 
     def _start(self, key: str, token: int, long: bool) -> None:
         self._lengthen_lanes(long)
         nonce = uuid4().hex
-        self._check_start(key, token, long, nonce, stores.execute_call(claims.start_call(key, token, nonce)))
+        found = claims.read_started(stores.execute_call(claims.start_call(key, token, nonce)))
+        self._check_start(key, token, long, nonce, found)
 
-    def _check_start(self, key: str, token: int, long: bool, nonce: str, reply: object) -> None:
+    def _check_start(self, key: str, token: int, long: bool, nonce: str, found: claims.StartedWork) -> None:
         claim = self.held.get(key)
         if claim is None or claim.token != token or claim.running:
-            assert reply == 0
+            assert found.outcome == 0
         elif long and not claim.wanted and not claim.aged and claim.lane != "paint.warm":
-            assert reply == claims.SKIPPED
+            assert found.outcome == claims.SKIPPED
             del self.held[key]
             self.ended[key] = token
         else:
-            assert reply == claims.STARTED
-            claim.running, claim.nonce = True, nonce
+            assert found.outcome == claims.STARTED
+            assert found.token > self.newest
+            claim.running, claim.nonce, claim.token = True, nonce, found.token
+            self.newest = found.token
 
     def _lengthen_lanes(self, long: bool) -> None:
         swept_for_long(self.servers)

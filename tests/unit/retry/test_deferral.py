@@ -296,10 +296,9 @@ def test_without_the_cache_what_is_being_prepared_is_waited_for_a_second_at_the_
 ) -> None:
     token = begun(work).token
     settings.CACHE_URL = "unix:///nowhere/cache.sock"
-    for end in (None, lambda: finish(work, token)):
-        if end:
-            start(work, token)
-            end()
+    for has_ended in (False, True):
+        if has_ended:
+            assert finish(work, start(work, token))
         response = ask(work)
         assert (response.status_code, queued(servers)) == (302, 0)
         earliest = ticket_of(urlsplit(response["Location"]).query).earliest
@@ -308,8 +307,7 @@ def test_without_the_cache_what_is_being_prepared_is_waited_for_a_second_at_the_
 
 def test_what_was_lost_with_the_cache_is_waited_for_until_it_may_be_begun_anew(work: Work, settings: Settings) -> None:
     token = begun(work).token
-    start(work, token)
-    finish(work, token)
+    finish(work, start(work, token))
     assert ask(work).status_code == 503
     stores.execute_call(claims.look_call("paint:other", cache_is_away=True))
     response = ask(work)

@@ -29,8 +29,7 @@ async def test_every_client_of_every_content_of_the_work_is_sent_back(instance: 
     waiting = [asyncio.create_task(answered(instance, asked(work, key=f"k{n % 5}"))) for n in range(100)]
     for number in range(5):
         await settled(instance, work, f"k{number}")
-    start(work, token)
-    finish(work, token)
+    finish(work, start(work, token))
     for reply in await asyncio.wait_for(asyncio.gather(*waiting), 1):
         assert is_back(reply)
         assert (reply.headers["Cache-Control"], reply.headers["Access-Control-Allow-Origin"]) == ("no-store", "*")
@@ -213,8 +212,7 @@ async def test_a_crowd_is_released_after_the_front_was_filled_once(
     monkeypatch.setattr(instance.waiting, "_front", Front())
     token = begin(work)
     waiting = await joined(instance, work, 50)
-    start(work, token)
-    finish(work, token)
+    finish(work, start(work, token))
     assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
     assert filled == [("testserver", BACK)]
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from retry import claims, contents, popularity, stores
+from retry import claims, contents, popularity, servers, stores
 from retry.claim_state import ClaimBegun, ClaimTaken, WorkUnknown, read_claim_state
 from retry.contents import Prepared
 from retry.errors import StoreUnavailable
 from retry.scripts import ScriptCall
 from retry.servers import ServerUrl
 from retry.work import Work
-from retry.worker import prepare, sweep_claims
+from retry.worker import age_lanes, prepare, sweep_claims
 from tests.conftest import RedisServers
 from tests.support import claim_calls
 from tests.support.redis_servers import RedisCluster, RedisSentinels
@@ -157,6 +157,40 @@ def test_a_node_that_is_away_holds_up_its_own_partitions_alone_until_its_replica
         cluster.stop()
 
 
+@pytest.mark.parametrize("lost", ["the first partition", "another one"])
+def test_partitions_that_answer_are_swept_and_counted_while_a_node_is_away(
+    lost: str, tmp_path: Path, redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[str] = []
+    monkeypatch.setattr("retry.lanes.publish_work", lambda task, key, *rest: published.append(key))
+    cluster = RedisCluster(tmp_path)
+    settings.REDIS_URL, settings.QUEUES_URL = cluster.url, f"unix://{redis_servers.state.socket}"
+    settings.STATE_PARTITIONS = 16
+    stores.BREAKERS.clear()
+    try:
+        for work in WORKS:
+            claim_calls.begun(work)
+            root = f"retry:{{{claims.partition_of_work(work.key)}}}"
+            stores.fast_client("state").zadd(f"{root}:claims", {work.key: 1})
+        node = cluster.primaries[servers.slot_of("retry:{0}") * 3 // 16384 - (lost == "another one")]
+        node.kill()
+        there = [work.key for work in WORKS if _state_of(work) is not StoreUnavailable]
+        assert 0 < len(there) < len(WORKS)
+        assert sweep_claims() == len(there)
+        assert sorted(published) == sorted(there)
+        assert age_lanes() == 0
+        assert not claims.is_swept()
+        assert claims.count_queued(["paint.now"]) == {"paint.now": len(there)}
+        if lost == "another one":
+            assert claims.count_queued(["fetch.ingest"]) == {"fetch.ingest": 0}
+        else:
+            with pytest.raises(StoreUnavailable):
+                claims.count_queued(["fetch.ingest"])
+    finally:
+        forget_servers()
+        cluster.stop()
+
+
 def _state_of(work: Work) -> type:
     try:
         return type(claim_calls.look(work))
@@ -188,7 +222,6 @@ def test_sentinels_lead_to_the_new_primary_whose_tokens_are_newer(
         sentinels.primary.kill()
         eventually(lambda: _state_of(WORK) in {ClaimTaken, WorkUnknown}, 20, "the replica is promoted")
         stores.execute_patiently(claims.abandon_call(WORK.key, token))
-        sweep_claims()
         later = claim_calls.begun(WORK).token
         assert later > token + 50_000_000  # a minute: the clock of the new server may be behind
         assert asyncio.run(_look_by_events(claims.look_call(WORK.key)))

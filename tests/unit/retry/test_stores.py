@@ -13,7 +13,7 @@ from redis.asyncio.connection import Connection
 
 from retry import claims, stores
 from retry.errors import StoreUnavailable
-from retry.stores import CircuitBreaker
+from retry.servers import CircuitBreaker
 
 
 @pytest.mark.parametrize(

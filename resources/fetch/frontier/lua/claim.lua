@@ -1,11 +1,11 @@
 -- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of its due
 -- domains those with interactive work, and with flagged work. Among these the one with the most work left, if that
 -- decides when all is done, else the one with the shortest jobs.
--- needs: domain owners line clock job network spread moves loans retry.root retry.tokens retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start
+-- needs: domain owners line clock job network spread moves loans retry.root retry.tokens retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start starts
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules fetcher machine egresses most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
--- starts: for each waiter the outcome of start_anew; nothing if the turn is for robots.txt
+-- starts: for each waiter the outcome of start_work; nothing if the turn is for robots.txt
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
@@ -19,13 +19,8 @@ local function start_works(job, wanted)
   local starts = {}
   if not terms or job.needs_robots == '1' then return starts end
   for place = 1, #wanted, 2 do
-    local before, payload = string.match(wanted[place + 1], '^(%d+) (.*)$')
-    local outcome, token = start_anew(wanted[place], before, job.token, terms)
-    if token ~= before then
-      wanted[place + 1] = token .. ' ' .. payload
-      redis.call('HSET', 'fetch:{0}:wanted:' .. job.key, wanted[place], wanted[place + 1])
-    end
-    starts[#starts + 1] = outcome
+    local outcome, _, waiter = start_waiting(job.key, job.token, wanted[place], wanted[place + 1], terms)
+    wanted[place + 1], starts[#starts + 1] = waiter, outcome
   end
   return starts
 end

@@ -332,9 +332,9 @@ def test_what_failed_for_now_is_told_until_its_pause_is_over(client: Reader, giv
     address = links.sign_url(URL)
     assert client.get(address).status_code == 302
     [(_, work_key, token, _, _)] = published
-    stores.execute_call(claims.start_call(work_key, token, "x"))
+    started = claims.read_started(stores.execute_call(claims.start_call(work_key, token, "x")))
     error = PreparationError("The origin: 500.", status=504, retry_seconds=60)
-    stores.execute_call(claims.finish_failed_call(work_key, token, error, luck=0.5))
+    stores.execute_call(claims.finish_failed_call(work_key, started.token, error, luck=0.5))
     response = client.get(address)
     assert response.status_code == 504
     assert int(response["Retry-After"]) > 1

@@ -194,7 +194,7 @@ def test_a_killed_painter_is_replaced_and_waited_for(painters: Painters, monkeyp
             painters.publish(task, work_key, token, arguments, lane)
             return
         killed.append(work_key)
-        assert stores.execute_call(claims.start_call(work_key, token, "killed")) == claims.STARTED
+        assert claims.read_started(stores.execute_call(claims.start_call(work_key, token, "killed"))).outcome
         stores.fast_client("state").zadd("retry:{0}:leases", {work_key: 1})  # it was not renewed
         assert worker.sweep_claims() == 1
 

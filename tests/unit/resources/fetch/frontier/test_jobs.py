@@ -198,6 +198,24 @@ def test_a_job_that_has_lost_its_fetcher_twice_fails_and_its_works_are_told_at_o
     assert int(frontier.record()["in_flight"]) == 0
 
 
+def test_a_work_that_starts_after_its_job_waits_with_it_again_and_starts_once_more(clock: Clock) -> None:
+    token = wanted(WORK)
+    held = frontier.claimed()
+    outcome, started_token = run(queue.start_work(held, WORK.key))
+    assert (outcome, started_token > token) == (claims.STARTED, True)
+    frontier.report(held, frontier.UNSENT, PutJobBack())
+    again = claim_and_start()
+    assert again.starts == {WORK.key: claims.STARTED}
+    assert again.waiters[0].token > started_token
+
+
+def test_a_waiter_that_was_withdrawn_starts_no_more() -> None:
+    wanted(WORK)
+    held = frontier.claimed()
+    run(queue.withdraw_waiter(held.key, WORK.key))
+    assert run(queue.start_work(held, WORK.key)) == (0, 0)
+
+
 @pytest.mark.parametrize("came_to_its_worker", [True, False])
 def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(
     clock: Clock, came_to_its_worker: bool
@@ -210,7 +228,7 @@ def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(
     else:
         clock.pass_by(1)
         assert run(queue.requeue_unheld_jobs("w", [])) == 1
-    assert started(WORK, token, "elsewhere") == claims.STARTED
+    assert started(WORK, token, "elsewhere").outcome == claims.STARTED
 
 
 @pytest.mark.parametrize(

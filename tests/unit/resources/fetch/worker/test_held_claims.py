@@ -14,6 +14,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
 from retry.scripts import Reply, ScriptCall, Server
 from retry.stores import Steps
+from tests.support import frontier
 from tests.support.fetcher_threads import want
 from tests.support.origin import page_work
 
@@ -31,9 +32,13 @@ ENDS: dict[str, Callable[[HeldClaims, TaskCall], Awaitable[None]]] = {
 async def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
     clients: stores.AsyncClients = stores.async_clients()
     try:
-        claims, work = HeldClaims(RedisTrips(clients), 1), page_work("https://a.example.com/1")
-        call = TaskCall(work.task, work.key, await want(work), work.arguments)
-        assert await claims.start(call)
+        work = page_work("https://a.example.com/1")
+        asked = TaskCall(work.task, work.key, await want(work), work.arguments)
+        claims = HeldClaims(RedisTrips(clients), await asyncio.to_thread(frontier.claimed))
+        call = await claims.start(asked)
+        assert call is not None
+        assert call.token > asked.token
+        assert await claims.start(asked) == call  # as if its reply had been lost
         assert claims.held
         await ENDS[how](claims, call)
         assert not claims.held

@@ -34,10 +34,10 @@ def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> Non
     report("https://example.org/a.jpg", "https://example.org/a.mp4")
     assert feed() == 2
     client = mirroring.state.client
-    assert client.zrange(claims.queued_key("fetch.ingest"), 0, -1) == [
+    assert client.zrange(claim_calls.queued_key("fetch.ingest"), 0, -1) == [
         wanted_urls.url_work_key(digest_of("https://example.org/a.jpg")).encode()
     ]
-    assert client.zcard(claims.queued_key("fetch.large")) == 1
+    assert client.zcard(claim_calls.queued_key("fetch.large")) == 1
 
 
 @pytest.mark.parametrize(("limit", "due"), [("lane", 2), ("domain", 0)])

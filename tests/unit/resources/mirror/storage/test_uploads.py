@@ -131,22 +131,35 @@ def test_a_bucket_that_is_silent_is_told_to_other_machines_before_it_has_failed(
     locks.hold_machine_name("here", "its id")
     keep(BODY)
     monkeypatch.setattr(storage_uploads, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(held_files, "UPLOAD_PAUSE_SECONDS", 1)
     monkeypatch.setattr(blobs, "upload_object", lambda *_: silent.wait(PATIENCE_SECONDS))
     uploading = Thread(target=run_once)
     uploading.start()
     eventually(lambda: held_files.find_holder("here").pause_seconds == 10, PATIENCE_SECONDS, "others are told")
+    held_files.note_uploads("here", works=True)  # as if the note had lapsed
+    eventually(lambda: held_files.find_holder("here").pause_seconds == 10, PATIENCE_SECONDS, "others are told again")
     silent.set()
     uploading.join()
     assert held_files.find_holder("here").pause_seconds is None
 
 
 def test_lost_bytes_are_fetched_again(bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader) -> None:
+    locks.hold_machine_name("here", "its id")
     row = give(keep(BODY))
     blobs.local_path(row.blob_digest).unlink()
     assert uploader.run_once(0) == 0
     row.refresh_from_db()
     assert row.state == UrlState.WANTED
     assert not Blob.objects.exists()
+    assert held_files.find_holder("here").pause_seconds is None  # the bucket refused nothing
+
+
+def test_what_is_uploaded_while_state_is_away_is_not_uploaded_again(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(BODY)
+    monkeypatch.setattr(held_files, "note_uploads", raising(StoreUnavailable("away")))
+    assert [uploader.run_once(0), uploader.run_once(0)] == [1, 0]
 
 
 def test_what_came_again_while_it_was_pruned_is_uploaded(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
