@@ -4,7 +4,9 @@ Other machines' settings are known by digests in `state`. Nothing is compared wh
 """
 
 import ipaddress
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +17,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Min
 from redis.exceptions import RedisError
 
-from resources import machines
+from resources import locks, machines
 from retry import stores
 
 from .environment import own_store_url, storage_folder
@@ -39,7 +41,7 @@ STORES = {"state": "REDIS_URL", "cache": "CACHE_URL"}
 
 def check_roles(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
     """Checks ROLES against the places of the stores, of the database and of files, and what listens for whom."""
-    listening = [*_addresses(), *_open_instances(), *_open_stores()]
+    listening = [*_addresses(), *_open_instances(), *_open_stores(), *_idle_stores()]
     if tuple(settings.ROLES) == ROLES or set(settings.ROLES) <= set(STORES):
         return listening
     return [*listening, *_missing_stores(), *_divided_roles(), *_unread_log(), *_lone_database(), *_lone_files()]
@@ -84,6 +86,16 @@ def _open_stores() -> Iterator[CheckMessage]:
             yield Error(f"{setting} has more than one line.", id="project.E009")
 
 
+def _idle_stores() -> Iterator[CheckMessage]:
+    """Checks that a machine that is to have a store for others starts it."""
+    is_alone = set(settings.ROLES) <= set(STORES)
+    for role, address in STORES.items():
+        is_meant = role in settings.ROLES and (is_alone or getattr(settings, LISTENERS[role]))
+        if is_meant and not is_own_store(role):
+            text = f"ROLES has {role}, and {address} names another server: none is started here."
+            yield Error(text, hint=f"Unset {address} on this machine, or remove the role.", id="project.E013")
+
+
 def _is_loopback(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
     try:
@@ -123,9 +135,9 @@ def _lone_database() -> Iterator[CheckMessage]:
         yield Error(text, hint="Use PostgreSQL: DATABASE_URL=postgres://…", id="project.E004")
 
 
-def _lone_files() -> Iterator[CheckMessage]:
+def _lone_files(why: str = "ROLES divides the site among machines") -> Iterator[CheckMessage]:
     if storage_folder(settings.STORAGES["default"]):
-        text = "ROLES divides the site among machines, and STORAGE_URL names a folder."
+        text = f"{why}, and STORAGE_URL names a folder."
         yield checks.Warning(text, hint="The folder must be shared by all of them, or use a bucket.", id="project.W001")
 
 
@@ -175,7 +187,14 @@ def compare_machines(digests: machines.Digests) -> list[CheckMessage]:
         others = machines.read_machines(stores.fast_client("state"))
     except RedisError:
         return []
-    return [*_taken_name(others), *_different_settings(digests, others)]
+    return [*_taken_name(others), *_different_settings(digests, others), *_unshared_files(others)]
+
+
+def _unshared_files(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
+    """Checks the place of files where each machine has all roles: one without another is a whole site."""
+    living = [machine.name for machine in others if machine.is_alive and machine.name != settings.MACHINE]
+    if living and tuple(settings.ROLES) == ROLES:
+        yield from _lone_files(f"The machine {living[0]} is of this site, too")
 
 
 def _different_settings(digests: machines.Digests, others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
@@ -188,8 +207,37 @@ def _different_settings(digests: machines.Digests, others: Sequence[machines.Hea
 
 
 def _taken_name(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
+    if list(_namesakes(others)) or not _holds_name():
+        text = f"Another machine is called {settings.MACHINE}."
+        hint = f"Set MACHINE to another name, or wait {machines.OVERDUE_SECONDS:.0f} s if that machine is gone."
+        yield Error(text, hint=hint, id="project.E007")
+
+
+def _namesakes(others: Sequence[machines.HeardMachine]) -> Iterator[machines.HeardMachine]:
     for machine in others:
         if machine.is_alive and machine.name == settings.MACHINE and machine.installation != settings.INSTALLATION:
-            text = f"Another machine is called {machine.name}."
-            hint = f"Set MACHINE to another name, or wait {machines.OVERDUE_SECONDS:.0f} s if that machine is gone."
-            yield Error(text, hint=hint, id="project.E007")
+            yield machine
+
+
+def _holds_name() -> bool:
+    """Takes this machine's name, until its fetcher or its record in `state` goes on to hold it."""
+    client, key = stores.fast_client("state"), locks.machine_key(settings.MACHINE)
+    try:
+        is_new = client.set(key, settings.INSTALLATION, nx=True, ex=locks.MACHINE_SECONDS)
+        return bool(is_new) or client.get(key) in {settings.INSTALLATION.encode(), None}
+    except RedisError:
+        return True
+
+
+def await_earlier_start() -> None:
+    """Waits until this installation's record from before its host was started anew is overdue, if it has one.
+
+    A copy of it that runs on another host has such a record as well, which stays.
+    """
+    own, deadline = settings.INSTALLATION.partition(".")[0], time.monotonic() + machines.OVERDUE_SECONDS
+    with suppress(RedisError):
+        while time.monotonic() < deadline:
+            namesakes = _namesakes(machines.read_machines(stores.fast_client("state")))
+            if not any(machine.installation.partition(".")[0] == own for machine in namesakes):
+                return
+            time.sleep(1)

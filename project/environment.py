@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
 # Settings that are no attribute of Django's settings by the same name.
-_OTHER_SETTINGS = {"DATABASE_URL", "STORAGE_URL", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"}
+_OTHER_SETTINGS = {"DATABASE_URL", "STORAGE_URL", "MAIL_URL", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"}
 # Keys stay out of files if the operator keeps them out; a directory may be moved; another server on this data waits by
 # itself.
 _NEVER_REMEMBERED = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATA_DIR", "RETRY_INSTANCE", "RETRY_FRONT"})
@@ -45,6 +45,8 @@ class Environment:
         return list(self._read.list(name, default=[])) or list(default)
 
     def database(self, name: str, default: str) -> dict[str, Any]:
+        if not urlsplit(self.text(name, default)).scheme:  # it may have a password: it is not told
+            raise ImproperlyConfigured(f"{name} must be an address such as postgres://user:password@host:5432/name.")
         return dict(self._read.db_url(name, default))
 
     def mail(self, name: str, default: str) -> dict[str, Any]:
@@ -199,6 +201,14 @@ def read_machine(path: Path) -> tuple[str, str]:
     except (OSError, ValueError):
         return socket.gethostname(), ""
     return name, installation
+
+
+def read_boot_id() -> str:
+    """A part of the id of this start of the host's kernel, which no other host has; empty where there is none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return ""
 
 
 def load_remembered(path: Path) -> dict[str, str]:

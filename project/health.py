@@ -95,12 +95,14 @@ def show_live(request: HttpRequest) -> JsonResponse:
 
 @responses.read_only
 def show_ready(request: HttpRequest) -> HttpResponse:
-    """Tells whether clients should be sent to this machine: 503 while it drains.
+    """Tells whether clients should be sent to this machine: 503 while it drains, or its waiting instance is away.
 
-    It tells nothing of the site's parts, which may be away while this machine serves on.
+    It tells nothing of the parts that all machines share, which may be away while this machine serves on.
     """
     if settings.DRAIN_FILE.exists():
         return responses.problem_response(503, "This machine drains: it stops in a moment.", wait_seconds=1)
+    if not _waiting_answer.is_recent():
+        return responses.problem_response(503, "The waiting instance of this machine does not answer.", wait_seconds=1)
     return show_live(request)
 
 
@@ -263,6 +265,29 @@ def _check_waiting_instance() -> None:
     status = _status_of(settings.RETRY_INSTANCE, urlsplit(settings.RETRY_AFTER_SERVER).path)
     if status != 400:
         raise UnhealthyError(f"the waiting instance answered {status}")
+
+
+@dataclass(slots=True)
+class WaitingAnswer:
+    """When this machine's waiting instance last answered (monotonic). It may be busy with a crowd for some seconds."""
+
+    _last: float = -math.inf
+
+    def is_recent(self) -> bool:
+        """Asks it. Returns whether it answers, or did so less than BUSY_SECONDS ago."""
+        try:
+            _check_waiting_instance()
+        except (ConnectionRefusedError, FileNotFoundError):
+            self._last = -math.inf
+        except (UnhealthyError, OSError) as error:
+            _log.warning("the waiting instance does not answer", extra={"error": str(error)})
+        else:
+            self._last = time.monotonic()
+        return time.monotonic() - self._last < BUSY_SECONDS
+
+
+BUSY_SECONDS = 5.0
+_waiting_answer = WaitingAnswer()
 
 
 def _status_of(address: str, path: str) -> int:

@@ -190,6 +190,17 @@ def make_secret_key(path: Path) -> None:
         path.write_text(secrets.token_urlsafe(50) + "\n")
 
 
+def require_secret_key(path: Path) -> None:
+    """Requires a key in the file that SECRET_KEY_FILE names. Raises StartError."""
+    try:
+        has_key = bool(path.read_text().strip())
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise StartError(f"SECRET_KEY_FILE names {path}, which cannot be read: {why}.") from error
+    if not has_key:
+        raise StartError(f"SECRET_KEY_FILE names {path}, which is empty. Write a long random text into it.")
+
+
 def read_version(checkout: Path) -> str:
     """Reads the version of this code: the project's, and the commit where git knows it, as `0.1.0 91fae384`."""
     version = str(tomllib.loads((checkout / "pyproject.toml").read_text())["project"]["version"])

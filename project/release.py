@@ -81,7 +81,7 @@ def find_directories() -> tuple[DataDirectory, RuntimeDirectory]:
 def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Sets Django up, with a secret key. Raises StartError for wrong settings."""
     if not os.environ.get("SECRET_KEY"):
-        preflight.make_secret_key(data.secret_key)
+        _require_secret_key(data)
     preflight.name_machine(data.machine)
     os.environ.update(site_environment(data, runtime))
     try:
@@ -89,6 +89,14 @@ def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
         importlib.import_module("project.celery")  # what is handed over goes to its broker
     except (ImproperlyConfigured, ValueError) as error:
         raise StartError(f"a setting is wrong: {error}") from error
+
+
+def _require_secret_key(data: DataDirectory) -> None:
+    """Requires the key that the operator has named; makes one where none is named. Raises StartError."""
+    if named := os.environ.get("SECRET_KEY_FILE"):
+        preflight.require_secret_key(Path(named))
+    else:
+        preflight.make_secret_key(data.secret_key)
 
 
 def site_environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:

@@ -14,6 +14,7 @@ from .environment import (
     load_remembered,
     may_be_reached,
     own_store_url,
+    read_boot_id,
     read_machine,
     storage_from,
 )
@@ -256,7 +257,8 @@ FETCH_DOMAIN_BACKLOG = env.whole("FETCH_DOMAIN_BACKLOG", 10_000)
 FETCH_TIMINGS_DAYS = env.whole("FETCH_TIMINGS_DAYS", 30)
 
 # Mirrored files
-_machine, INSTALLATION = read_machine(_data.machine)
+_machine, _installation = read_machine(_data.machine)
+INSTALLATION = _installation and f"{_installation}.{read_boot_id()}"  # a copy of the data runs on another host
 MACHINE = env.text("MACHINE", "") or _machine
 MACHINE_URL = env.text("MACHINE_URL", "")
 MIRROR_HELD_DIRECTORY = _data.held

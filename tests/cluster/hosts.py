@@ -68,7 +68,7 @@ class Host(Stack):
         self.host = f"{place.address}:{self.port}"
         self.base_url = f"http://{self.host}"
         self.metrics_token = settings["METRICS_TOKEN"]
-        self.environment |= {**settings, "MACHINE": name, "LISTEN": place.address}
+        self.environment |= {**settings, "MACHINE": name, "LISTEN": place.address, "MACHINE_URL": self.host}
 
     @property
     def secret_key(self) -> str:

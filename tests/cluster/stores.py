@@ -40,6 +40,7 @@ class Stores:
     database: Server
     redis: SiteRedis
     bucket: MotoBucket
+    bucket_server: Server
     database_url: str
 
     @property
@@ -56,6 +57,16 @@ class Stores:
         self.database.stop(signal.SIGINT)
         self.database.start()
 
+    @contextmanager
+    def silent_bucket(self) -> Iterator[None]:
+        """Meanwhile the bucket takes connections, and answers nothing."""
+        assert self.bucket_server.process
+        self.bucket_server.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.bucket_server.process.send_signal(signal.SIGCONT)
+
 
 @contextmanager
 def running(network: Network, kind: str, directory: Path) -> Iterator[Stores]:
@@ -65,9 +76,9 @@ def running(network: Network, kind: str, directory: Path) -> Iterator[Stores]:
     with (
         _database(network, place) as (database, url),
         start_redis(network, place, directory / "redis") as found,
-        _bucket(network, place, directory) as bucket,
+        _bucket(network, place, directory) as (bucket, bucket_server),
     ):
-        yield Stores(place, database, found, bucket, url)
+        yield Stores(place, database, found, bucket, bucket_server, url)
 
 
 @contextmanager
@@ -100,7 +111,7 @@ def _database(network: Network, place: Place) -> Iterator[tuple[Server, str]]:
 
 
 @contextmanager
-def _bucket(network: Network, place: Place, directory: Path) -> Iterator[MotoBucket]:
+def _bucket(network: Network, place: Place, directory: Path) -> Iterator[tuple[MotoBucket, Server]]:
     port = 9000 if network.has_namespaces else network.port + 2
     command = [sys.executable, "-m", "moto.server", "-H", place.address, "-p", str(port)]
     host = f"{place.address}:{port}"
@@ -109,7 +120,7 @@ def _bucket(network: Network, place: Place, directory: Path) -> Iterator[MotoBuc
         ["setpriv", "--pdeathsig", "KILL", *command],
         directory / "moto.log",
         lambda: accepts(place.address, port),
-    ):
+    ) as server:
         client: Any = boto3.client(
             "s3",
             endpoint_url=f"http://{host}",
@@ -119,6 +130,6 @@ def _bucket(network: Network, place: Place, directory: Path) -> Iterator[MotoBuc
         )
         client.create_bucket(Bucket="site")
         try:
-            yield MotoBucket("site", host, client)
+            yield MotoBucket("site", host, client), server
         finally:
             client.close()

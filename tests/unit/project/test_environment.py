@@ -47,6 +47,7 @@ def test_a_number_or_a_switch_is_read(
             (lambda: env.number("NAME", 1.5), text, "NAME is .* must be a number")
             for text in ("2m", "1e1", "1.500,5", "nan", "inf", "-1", "½", "1.")
         ),
+        (lambda: env.database("NAME", ""), "foo", "NAME must be an address such as postgres://"),
         (lambda: env.processes("NAME", 1), "many", "NAME is 'many'"),
         (lambda: env.some("NAME", ("a", "b")), "a,silly", "NAME has 'silly'; it must have some of a, b"),
         (lambda: env.switch("NAME", False), "silly", "NAME is 'silly'; it must be 1 or 0"),
@@ -64,7 +65,10 @@ def test_a_value_of_another_form_is_refused_by_name(
 def test_settings_are_kept_but_neither_keys_nor_other_variables(tmp_path: Path) -> None:
     path = tmp_path / "environment.json"
     assert load_remembered(path) == {}
-    kept, others = {"PORT": "9", "DATABASE_URL": "postgres://x/y"}, {"HOME": "/h", "path": "x", "SECRET_KEY": "k"}
+    kept, others = (
+        {"PORT": "9", "DATABASE_URL": "postgres://x/y", "MAIL_URL": "smtp://x"},
+        {"HOME": "/h", "path": "x", "SECRET_KEY": "k"},
+    )
     remember_environment(path, {**kept, **others}, ["PORT", "path", "SECRET_KEY"])
     assert load_remembered(path) == kept
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -161,6 +161,29 @@ def test_a_machine_is_ready_until_it_drains_whatever_is_away(
     assert answers[1]["Retry-After"] == "1"
 
 
+def test_a_machine_is_not_ready_while_its_waiting_instance_is_away_but_while_it_is_busy_with_a_crowd(
+    client: Client, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Mock()
+
+    def is_ready(came: Exception | None, at_seconds: float) -> bool:
+        asked.side_effect = came
+        monkeypatch.setattr("project.health.time.monotonic", lambda: at_seconds)
+        return client.get("/healthz/ready").status_code == 200
+
+    settings.DRAIN_FILE = tmp_path / "draining"
+    monkeypatch.setattr(health, "_waiting_answer", health.WaitingAnswer())
+    monkeypatch.setattr(health, "_check_waiting_instance", asked)
+    assert not is_ready(TimeoutError(), 1000)  # it has not answered yet
+    assert is_ready(None, 1001)
+    assert is_ready(TimeoutError(), 1005)
+    assert not is_ready(TimeoutError(), 1007)
+    assert not is_ready(UnhealthyError("it answered 500"), 1008)
+    assert is_ready(None, 1009)
+    assert not is_ready(ConnectionRefusedError(), 1010)
+    assert not is_ready(TimeoutError(), 1011)  # it is being started
+
+
 def test_signing_in_survives_a_server_that_is_gone(redis_servers: RedisServers) -> None:
     redis_servers.state.stop()
     celery.sign_in_queues(QUEUES)

@@ -17,9 +17,10 @@ from supervisor import events
 from supervisor.states import ProcessStates
 
 from project import celery, checks, health, run
+from project.environment import storage_from
 from project.paths import DataDirectory, RuntimeDirectory
 from project.preflight import StartError
-from project.processes import ProcessPlan, list_processes
+from project.processes import ROLES, ProcessPlan, list_processes
 from project.supervisor import MachineRecord, TarrySupervisor
 from resources import machines
 from resources.fetch.frontier import queue
@@ -34,6 +35,9 @@ from tests.support.redis_servers import RedisCluster
 from tests.support.stack import eventually
 
 PAINTER = process("paint-now", "paint", "paint.now", "paint.pages", workers=3)
+
+
+FOLDER, BUCKET = storage_from("file:///srv/blobs"), storage_from("s3://key:secret@s3.example/bucket")
 
 
 @pytest.fixture
@@ -90,6 +94,48 @@ def test_a_name_that_another_installation_has_is_refused_until_that_falls_silent
     for installation, ago_seconds, ids in (("theirs", 0, ["project.E007"]), ("theirs", 40, []), ("mine", 0, [])):
         note(state, "a", installation=installation, ago_seconds=ago_seconds)
         assert [one.id for one in checks.compare_machines({})] == ids
+
+
+def test_of_two_installations_that_start_at_once_with_one_name_one_is_refused(
+    state: redis.Redis, settings: Settings
+) -> None:
+    settings.MACHINE = "a"
+    found = []
+    for settings.INSTALLATION in ("one", "two", "one"):
+        found.append([one.id for one in checks.compare_machines({})])
+    assert found == [[], ["project.E007"], []]
+
+
+def test_a_copy_of_an_installation_is_another_and_the_same_after_a_start_of_its_host_waits_for_its_earlier_record(
+    state: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused = list[float]()
+
+    def fall_silent(seconds: float) -> None:
+        paused.append(seconds)
+        note(state, "a", installation="id.boot1", ago_seconds=40)
+
+    monkeypatch.setattr("time.sleep", fall_silent)
+    settings.MACHINE, settings.INSTALLATION = "a", "id.boot2"
+    note(state, "a", installation="id.boot1")
+    assert [one.id for one in checks.compare_machines({})] == ["project.E007"]
+    checks.await_earlier_start()
+    assert (paused, checks.compare_machines({})) == ([1], [])
+    note(state, "a", installation="another.boot1")
+    checks.await_earlier_start()
+    assert paused == [1]
+
+
+@pytest.mark.parametrize(
+    ("other", "storage", "ids"), [("b", FOLDER, ["project.W001"]), ("a", FOLDER, []), ("b", BUCKET, [])]
+)
+def test_whole_machines_with_files_of_their_own_are_warned_of_each_other(
+    state: redis.Redis, settings: Settings, other: str, storage: dict[str, Any], ids: list[str]
+) -> None:
+    settings.MACHINE, settings.INSTALLATION, settings.ROLES = "a", "mine", list(ROLES)
+    settings.STORAGES = {**settings.STORAGES, "default": storage}
+    note(state, other, installation="mine")
+    assert [one.id for one in checks.compare_machines({})] == ids
 
 
 @pytest.mark.django_db

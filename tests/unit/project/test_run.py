@@ -38,6 +38,8 @@ UNSET = {
     **dict.fromkeys(("STATE_PASSWORD", "CACHE_PASSWORD"), ""),
     **dict.fromkeys(("FRONTS", "MAIN_SERVERS", "RETRY_SERVERS"), ()),
 }
+OWN_STATE = {"REDIS_URL": "unix://:a%0Ab@/run/tarry/state.sock"}
+OWN_CACHE = {"CACHE_URL": "unix://:long@/run/tarry/cache.sock"}
 SERVED_ELSEWHERE = {"MAIN_SERVERS": ["10.0.0.2:8100", "main.internal:8100"], "RETRY_SERVERS": ["[::1]:8101"]}
 ELSEWHERE = {
     "REDIS_URL": "redis://10.0.0.1:6379/0",
@@ -64,6 +66,26 @@ def test_a_run_removes_what_a_killed_one_left_and_names_a_setting_that_cannot_be
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
     assert "Tarry cannot start: a setting is wrong: MAIN_WORKERS is 'many'" in done.stderr
     assert [upload.exists(), answer.exists()] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("SECRET_KEY_FILE", "/nowhere/key", "SECRET_KEY_FILE names /nowhere/key, which cannot be read: No such file"),
+        ("SECRET_KEY_FILE", "/dev/null", "SECRET_KEY_FILE names /dev/null, which is empty"),
+        ("DATABASE_URL", "foo", "DATABASE_URL must be an address such as postgres://"),
+    ],
+)
+def test_a_run_without_a_key_or_a_database_says_so_and_makes_nothing(
+    data: Path, name: str, text: str, said: str
+) -> None:
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "DEMO": "0", name: text}
+    command = [sys.executable, "-m", "project.run"]
+    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert said in done.stderr
+    assert not (data / "db.sqlite3").exists()
+    assert (data / "secret_key").exists() == (name != "SECRET_KEY_FILE")
 
 
 @pytest.fixture
@@ -264,8 +286,10 @@ def test_a_start_that_was_killed_while_it_collected_is_made_up_for(site: Site, m
         (ROLES, {"FRONTS": ("10.0.0.2/33",)}, ["project.E012"]),
         (("state",), {"STATE_LISTEN": "10.0.0.2:6379"}, ["project.E009"]),
         (("state",), {"STATE_LISTEN": "127.0.0.1:6379", "CACHE_LISTEN": "[::1]:6380"}, []),
-        (("state",), {"STATE_LISTEN": "10.0.0.2:6379", "STATE_PASSWORD": "a\nb"}, ["project.E009"]),
-        (("cache",), {"CACHE_LISTEN": "10.0.0.2:6379", "CACHE_PASSWORD": "long"}, []),
+        (("state",), {"STATE_LISTEN": "10.0.0.2:6379", "STATE_PASSWORD": "a\nb", **OWN_STATE}, ["project.E009"]),
+        (("cache",), {"CACHE_LISTEN": "10.0.0.2:6379", "CACHE_PASSWORD": "long", **OWN_CACHE}, []),
+        (("state", "cache"), {"REDIS_URL": "redis://10.0.0.1:6379/0"}, ["project.E013"]),
+        (ROLES, {"CACHE_LISTEN": "127.0.0.1:1", "CACHE_URL": "redis://10.0.0.1:6379/0"}, ["project.E013"]),
         (("front", "main", "retry"), ELSEWHERE, ["project.E005"]),
         (("front", "main", "retry"), {**ELSEWHERE, "OBSERVE": False}, []),
         (("front", "main", "retry", "work", "beat"), ELSEWHERE, []),
