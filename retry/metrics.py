@@ -25,7 +25,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 CALL_SECONDS = Histogram("tarry_call_seconds", "Time in calls to the outside, by kind", ["kind"], buckets=_BUCKETS)
 REQUEST_CPU_SECONDS = Histogram("tarry_request_cpu_seconds", "Own CPU time of a request in main", buckets=_BUCKETS)
 REQUEST_SECONDS = Histogram("tarry_request_seconds", "Time of a request in main, all included", buckets=_BUCKETS)
-ANSWERS = Counter("tarry_answers", "What serve_or_defer and the waiting instance answered", ["instance", "answer"])
+ANSWERS = Counter("tarry_answers", "What serve_or_defer and the waiting instance answered", ["server", "answer"])
 PREPARATIONS = Counter("tarry_preparations", "Ended preparations by outcome", ["task", "outcome"])
 PREPARATION_SECONDS = Histogram("tarry_preparation_seconds", "Duration of preparations", ["task"], buckets=_BUCKETS)
 REPUBLISHED = Counter("tarry_republished", "Work that the sweeper published again, by reason", ["reason"])
@@ -62,9 +62,10 @@ def time_call(kind: str) -> Iterator[None]:
             account[kind] = account.get(kind, 0.0) + took
 
 
-def count_answer(instance: str, answer: str) -> None:
+def count_answer(server: str, answer: str) -> None:
+    """Counts an answer of the server `main`, or of the waiting instance, `retry`."""
     if conf().OBSERVE:
-        ANSWERS.labels(instance, answer).inc()
+        ANSWERS.labels(server, answer).inc()
 
 
 def count_preparation(task: str, outcome: str, seconds: float) -> None:

@@ -43,7 +43,7 @@ def origin(cluster: Cluster) -> Iterator[FileServer]:
 
 
 def answered(cluster: Cluster) -> list[float]:
-    return [host.metric("tarry_answers_total", instance="main") for host in cluster.hosts]
+    return [host.metric("tarry_answers_total", server="main") for host in cluster.hosts]
 
 
 def test_500_clients_of_all_hosts_for_another_servers_tile_make_one_request(

@@ -189,10 +189,10 @@ def test_a_shutdown_of_the_waiting_instance_answers_all(stack: Stack, crowd: Cro
 def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> None:
     waiting = crowd.send([f"/slow/{name}?gated=1&size=5000"] * 300, patient=True)
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 300, 20, "all wait")
-    before = stack.metric("tarry_answers_total", instance="main", answer="serve")
+    before = stack.metric("tarry_answers_total", server="main", answer="serve")
     stack.open_gate(name)
     assert {visit.body for visit in waiting.result(30)} == {SlowContent(name, size=5000).body}
-    assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
+    assert stack.metric("tarry_answers_total", server="main", answer="serve") - before <= 5
 
 
 def test_a_client_cannot_ask_to_be_handed_over(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:

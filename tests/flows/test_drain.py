@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.crowd import Crowd
+from tests.support.deployment import adapt_haproxy
 from tests.support.divided_sites import Machine, Machines, site_of_machines
-from tests.support.documentation import code_block
 from tests.support.stack import answers, eventually, free_port
 
 from .faults.test_upgrade import asked_steadily, ended, told
@@ -53,16 +53,13 @@ STORES = {"REDIS": "state", "CACHE": "cache"}
 
 
 class haproxy:  # noqa: N801  a context manager
-    """A running HAProxy with the documented configuration, at these machines. It leaves clients that wait alone."""
+    """A running HAProxy as in deploy/balancers, at these machines. It leaves clients that wait alone."""
 
     def __init__(self, folder: Path, port: int, machines: Sequence[Machine]) -> None:
-        text = code_block("docs/operations.md", "", "option httpchk")
-        text = text.replace("bind :8000", f"bind 127.0.0.1:{port}").replace(" on-marked-down shutdown-sessions", "")
-        text = text.replace("    server c 10.0.0.3:8000", "")
-        for number, machine in enumerate(machines, start=1):
-            text = text.replace(f"10.0.0.{number}:8000", machine.base_url.removeprefix("http://"))
+        servers = {f"s{number}": each.base_url.removeprefix("http://") for number, each in enumerate(machines)}
+        text = adapt_haproxy(f"127.0.0.1:{port}", servers)
         self._file = folder / "haproxy.cfg"
-        self._file.write_text(text + "\n")
+        self._file.write_text(text.replace(" on-marked-down shutdown-sessions", ""))
 
     def __enter__(self) -> None:
         self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "haproxy", "-db", "-f", str(self._file)])

@@ -40,6 +40,14 @@ def run_tool(name: str, *arguments: str | Path, env: Mapping[str, str] | None = 
     return done.stdout
 
 
+def adapt_haproxy(address: str, servers: Mapping[str, str]) -> str:
+    """The configuration of deploy/balancers for HAProxy, at this address without TLS, before these servers, by name."""
+    text = (DEPLOY / "balancers" / "haproxy.cfg").read_text()
+    text = re.sub(r"^    (bind :443|http-request redirect|server) .*\n", "", text, flags=re.MULTILINE)
+    listed = "".join(f"    server {name} {server}\n" for name, server in servers.items())
+    return text.replace("bind :80\n", f"bind {address}\n") + listed
+
+
 def read_documents(*files: Path) -> list[dict[str, Any]]:
     """The YAML documents of files, in their order."""
     return [document for file in files for document in yaml.safe_load_all(file.read_text())]

@@ -14,7 +14,7 @@ CLIENTS = 40
 
 
 def test_only_what_waited_too_long_is_refused(stack: Stack, crowd: Crowd, name: str) -> None:
-    before = stack.metric("tarry_answers_total", instance="main", answer="late")
+    before = stack.metric("tarry_answers_total", server="main", answer="late")
     stack.freeze("main", children=True)
     try:
         long_ago = crowd.send([f"/slow/{name}-{number}" for number in range(CLIENTS)])
@@ -27,5 +27,5 @@ def test_only_what_waited_too_long_is_refused(stack: Stack, crowd: Crowd, name: 
     assert {(visit.status, visit.answers[-1].headers["Retry-After"]) for visit in refused} == {(503, "1")}
     assert all("waited too long" in visit.answers[-1].cache_status for visit in refused)
     assert {visit.status for visit in just_now.result(20)} == {200}
-    assert stack.metric("tarry_answers_total", instance="main", answer="late") - before == CLIENTS
+    assert stack.metric("tarry_answers_total", server="main", answer="late") - before == CLIENTS
     assert stack.executions(f"{name}-0") == 0

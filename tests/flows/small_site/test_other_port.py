@@ -37,10 +37,10 @@ def test_nothing_else_is_answered_there(stack: Stack, crowd: Crowd, waiting_port
 def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> None:
     waiting = crowd.send([f"/slow/{name}?gated=1&size=5000"] * 100, patient=True)
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 100, 20, "all wait")
-    before = stack.metric("tarry_answers_total", instance="main", answer="serve")
+    before = stack.metric("tarry_answers_total", server="main", answer="serve")
     stack.open_gate(name)
     assert {visit.body for visit in waiting.result(30)} == {SlowContent(name, size=5000).body}
-    assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
+    assert stack.metric("tarry_answers_total", server="main", answer="serve") - before <= 5
 
 
 def test_the_status_address_is_there_as_well(stack: Stack, crowd: Crowd, waiting_port: int, name: str) -> None:

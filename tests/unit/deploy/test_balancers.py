@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from ...support.deployment import DEPLOY, find_program
+from ...support.deployment import DEPLOY, adapt_haproxy, find_program
+from ...support.documentation import code_block
 
 EXAMPLES = DEPLOY / "balancers"
 
@@ -64,9 +65,31 @@ def test_the_balancer_waits_for_longer_than_a_front(name: str) -> None:
     assert float(seconds) > longest
 
 
+def test_operations_shows_lines_of_the_file() -> None:
+    lines = iter((EXAMPLES / "haproxy.cfg").read_text().splitlines())
+    shown = code_block("docs/operations.md", "", "backend fronts").splitlines()
+    assert [line for line in shown if line and line not in lines] == []  # in the order of the file
+
+
+def test_haproxy_takes_a_front_out_and_asks_another_one() -> None:
+    text = (EXAMPLES / "haproxy.cfg").read_text()
+    [options] = re.findall(r"^    default-server (.*)$", text, re.MULTILINE)
+    assert "on-marked-down shutdown-sessions" in options
+    assert "retry-on conn-failure empty-response" in text
+    assert "http-request disable-l7-retry unless { method GET HEAD }" in text
+    assert "http-after-response set-status 503 if { status 502 504 }" in text
+
+
+def test_haproxy_is_tried_with_the_same_lines(certificate: Path) -> None:
+    text = adapt_haproxy("127.0.0.1:18080", {"a": "127.0.0.1:18081"})
+    assert check_haproxy(text, certificate) == ""
+    lines = set(text.splitlines()) - set((EXAMPLES / "haproxy.cfg").read_text().splitlines())
+    assert lines == {"    bind 127.0.0.1:18080", "    server a 127.0.0.1:18081"}
+
+
 def test_haproxy_notices_a_drain_before_the_front_stops() -> None:
     text = (EXAMPLES / "haproxy.cfg").read_text()
-    [(interval, fall)] = re.findall(r"check inter (\d+)s fall (\d+)", text)
+    [(interval, fall)] = re.findall(r"check inter (\d+)s .*fall (\d+)", text)
     assert "option httpchk GET /healthz/ready" in text
     [drain] = re.findall(r"DRAIN_SECONDS=(\d+)", (DEPLOY / "systemd" / "tarry@.service").read_text())
     assert int(interval) * (int(fall) + 1) < int(drain)

@@ -3,6 +3,9 @@
 import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,16 @@ def image_lines(instruction: str) -> list[str]:
     return re.findall(rf"^{instruction} (.*)$", CONTAINERFILE.read_text(), re.MULTILINE)
 
 
+def copied_names() -> list[str]:
+    """The files and folders of the checkout that the image gets."""
+    return [name for line in image_lines("COPY") if not line.startswith("--") for name in line.split()[:-1]]
+
+
+def sent_names() -> set[str]:
+    """The files and folders of the checkout that a build is sent."""
+    return {line[1:] for line in (BASE_DIR / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+
+
 def image_environment() -> dict[str, str]:
     return dict(word.split("=", 1) for line in image_lines("ENV") for word in shlex.split(line))
 
@@ -69,10 +82,23 @@ def test_hadolint_would_tell_a_fault(tmp_path: Path) -> None:
 
 def test_the_image_runs_as_an_ordinary_user_and_has_the_product_alone() -> None:
     assert image_lines("USER") == ["10001:10001"]
-    copied = {line.split()[0] for line in image_lines("COPY") if not line.startswith("--from")}
-    sent = {line[1:] for line in (BASE_DIR / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert copied == sent
-    assert [name for name in copied if not (BASE_DIR / name).exists()] == []
+    assert set(copied_names()) == sent_names()
+    assert [name for name in copied_names() if not (BASE_DIR / name).exists()] == []
+
+
+def test_the_files_of_the_image_suffice_for_a_start(tmp_path: Path) -> None:
+    checkout = tmp_path / "tarry"
+    checkout.mkdir()
+    for name in sent_names().intersection(copied_names()):
+        copy = shutil.copytree if (BASE_DIR / name).is_dir() else shutil.copy
+        copy(BASE_DIR / name, checkout / name)
+    directories = {"DATA_DIR": str(tmp_path / "data"), "RUNTIME_DIR": str(tmp_path / "site")}
+    given = {**image_environment(), **directories, "PATH": os.environ["PATH"], "ROLES": "state,cache"}
+    program = "from project.run import prepare_run; print(*prepare_run())"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=checkout, env=given, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "project.supervisor" in done.stdout
 
 
 def test_the_image_writes_to_volumes_alone() -> None:
@@ -114,9 +140,9 @@ def test_a_container_of_the_site_is_confined(services: dict[str, dict[str, Any]]
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_starts_after_the_release_and_has_time_to_stop(services: dict[str, dict[str, Any]], name: str) -> None:
+def test_a_part_waits_for_the_release_and_has_time_to_stop(services: dict[str, dict[str, Any]], name: str) -> None:
     service, given = services[name], services[name]["environment"]
-    assert service["depends_on"]["release"]["condition"] == "service_completed_successfully"
+    assert not service.get("depends_on")  # else podman-compose stops a store together with the part
     assert given["RELEASE"] == "0"
     allowed = service["stop_grace_period"]
     assert sum_stop_seconds(float(given["DRAIN_SECONDS"])) < float(allowed.removesuffix("s"))
@@ -129,6 +155,17 @@ def test_the_release_waits_for_every_store(services: dict[str, dict[str, Any]]) 
     assert services["bucket"]["depends_on"]["storage"]["condition"] == "service_healthy"
 
 
+def test_what_stays_is_started_after_a_reboot_and_what_ends_is_repeated_until_it_succeeds() -> None:
+    policies = {name: service["restart"] for name, service in WRITTEN["services"].items()}
+    ending = {"bucket", "release"}
+    assert policies == {name: "on-failure" if name in ending else "always" for name in policies}
+
+
+def test_the_database_is_healthy_only_when_it_answers_by_tcp(services: dict[str, dict[str, Any]]) -> None:
+    asked = services["database"]["healthcheck"]["test"]
+    assert asked[asked.index("--host") + 1] == "127.0.0.1"
+
+
 def test_health_is_asked_of_web_over_http_and_of_the_others_by_their_processes(
     services: dict[str, dict[str, Any]],
 ) -> None:
@@ -136,6 +173,12 @@ def test_health_is_asked_of_web_over_http_and_of_the_others_by_their_processes(
     told = f"{image_environment()['RUNTIME_DIR']}/supervisord.conf"
     assert all(services[name]["healthcheck"]["test"][-2:] == [told, "status"] for name in ("paint", "fetch"))
     assert all("healthcheck" in service for name, service in services.items() if name not in {"release", "bucket"})
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_health_check_needs_no_quotes_of_podman_compose(services: dict[str, dict[str, Any]], name: str) -> None:
+    kind, *words = services[name]["healthcheck"]["test"]
+    assert kind == "CMD-SHELL" or all(re.fullmatch(r"[\w./-]+", word) for word in words)
 
 
 @pytest.mark.parametrize("name", PARTS)

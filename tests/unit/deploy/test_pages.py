@@ -3,10 +3,12 @@
 The others install packages, or change a host or a cluster.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +28,7 @@ BLOCKS = [
     code_block(SYSTEMD, "", "createuser"),
     code_block(SYSTEMD, "", "redis-server@state"),
     code_block(SYSTEMD, "", "openssl rand -hex 32"),
+    code_block(SYSTEMD, "", "--create tarry.conf"),
     code_block(SYSTEMD, "", "echo LISTEN"),
     code_block(SYSTEMD, "", "systemctl start tarry-release"),
     code_block(SYSTEMD, "", "systemctl start tarry.target"),
@@ -36,6 +39,7 @@ BLOCKS = [
     code_block(CONTAINERS, "", "git clone"),
     code_block(CONTAINERS, "", "openssl rand"),
     code_block(CONTAINERS, "", "logs release"),
+    code_block(CONTAINERS, "", "podman-restart"),
     code_block(CONTAINERS, "", "create_token"),
     code_block(CONTAINERS, "", "git pull"),
     code_block(CONTAINERS, "", "pg_dump"),
@@ -63,9 +67,9 @@ def find_wrong_names(block: str) -> list[str]:
     files = [name for name in re.findall(r"deploy/[\w./@-]+", block) if not (BASE_DIR / name).exists()]
     modules = [name for name in re.findall(r"-m (project\.\w+)", block) if find_spec(name) is None]
     units = [*re.findall(r"\btarry@\w+|\btarry\.target", block), *re.findall(r"(?:start|unit) (tarry-\w+)", block)]
-    services = re.findall(r"(?:compose.yaml exec|logs|--scale) (\w+)(?!\w*/)", block)
+    services = re.findall(r"(?:compose.yaml exec(?: -T)?|logs|--no-deps) (\w+)(?!\w*/)", block)
     services += [name for names in re.findall(r"--force-recreate ([\w ]+)", block) for name in names.split()]
-    objects = re.findall(r"\b(?:deployment|job|service)/[\w-]+", block)
+    objects = re.findall(r"\b(?:deployment|statefulset|job|service)/[\w-]+", block)
     return [
         *(name for name in files if name not in MADE),
         *modules,
@@ -151,6 +155,91 @@ def test_every_secret_of_the_containers_is_made_and_is_another(tmp_path: Path) -
     secrets = [made[name] for name in made if name == "SECRET_KEY" or name.endswith(("PASSWORD", "TOKEN"))]
     assert len(set(secrets)) == 5
     assert all(re.fullmatch(r"[0-9a-f]{48}", secret) for secret in secrets)
+
+
+STORES = {"database", "state", "cache", "storage"}
+PODMAN = """#!/bin/sh
+case $1 in
+    --version) echo podman version 5.4.2 ;;
+    inspect) echo an-image ;;
+    ps) cat {folder}/containers.json ;;
+    *) echo "$@" >> {folder}/calls ;;
+esac
+"""
+"""A podman that runs nothing: it has the containers of a running site, and notes what it is told."""
+
+
+def upgrade_containers(folder: Path) -> list[str]:
+    """Carries out the upgrade of the page at a running site. Returns what podman is told, by verb and service."""
+    running = [
+        {"Id": name, "Names": [f"tarry_{name}_1"], "Labels": {"com.docker.compose.service": name}} for name in COMPOSED
+    ]
+    (folder / "containers.json").write_text(json.dumps(running))
+    for name, text in {"podman": PODMAN.format(folder=folder), "git": "#!/bin/sh\n"}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    shutil.copytree(DEPLOY, folder / "deploy", ignore=shutil.ignore_patterns(".env"))
+    settings = (folder / "deploy/compose.env").read_text()
+    (folder / "deploy/.env").write_text(re.sub(r"=$", "=secret", settings, flags=re.MULTILINE))
+    block = code_block(CONTAINERS, "", "git pull").replace("/opt/tarry", str(folder))
+    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(["bash", "-euc", block], env={"PATH": path}, capture_output=True, timeout=60, check=True)
+    calls = (folder / "calls").read_text()
+    return [
+        " ".join(one) for one in re.findall(r"^(run|create|start|stop|rm) .*?\btarry_([a-z]+)_", calls, re.MULTILINE)
+    ]
+
+
+def test_an_upgrade_of_containers_is_in_order_and_leaves_the_stores_alone(tmp_path: Path) -> None:
+    calls = upgrade_containers(tmp_path)
+    assert calls[0] == "run release"
+    assert max(calls.index("start paint"), calls.index("start fetch")) < calls.index("stop web")
+    assert calls[-1] == "start web"
+    assert [call for call in calls if call.split()[1] in STORES] == []
+
+
+SELECTORS = re.compile(r"--kustomize deploy/kubernetes --selector '(\S+) (in|notin) \(([\w,]+)\)'")
+
+
+def test_an_upgrade_of_a_cluster_is_in_order() -> None:
+    block = code_block(KUBERNETES, "", "delete job")
+    selected = [(operator, set(names.split(","))) for _, operator, names in SELECTORS.findall(block)]
+    assert {label for label, _, _ in SELECTORS.findall(block)} == {"app.kubernetes.io/component"}
+    assert selected == [("notin", {"work", "paint", "fetch", "web"}), ("in", {"work", "paint"}), ("in", {"fetch"})]
+    waits = re.findall(r"(?:job|deployment|statefulset)/tarry-(\w+)", block)
+    assert waits == ["release", "work", "paint", "fetch", "web"]
+    assert re.findall(r"apply --kustomize deploy/kubernetes(.*)", block)[-1] == ""
+
+
+CURLS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("curl") and "http://" in line]
+
+
+@pytest.mark.parametrize("line", CURLS)
+def test_a_front_is_asked_so_that_it_answers(line: str) -> None:
+    if line.endswith("/healthz/ready"):  # it refuses connections until it has started
+        assert "--fail" in line
+        assert "--retry-all-errors" in line
+    else:  # its reasons are in the body of a 503
+        assert line.endswith("/healthz")
+        assert "--fail" not in line
+
+
+@pytest.mark.parametrize(
+    ("page", "part", "allowed"),
+    [
+        (SYSTEMD, "systemctl start tarry.target", read_variables((DEPLOY / "systemd/site.env").read_text())),
+        (KUBERNETES, "port-forward", read_documents(DEPLOY / "kubernetes/settings.yaml")[0]["data"]),
+    ],
+)
+def test_health_is_asked_by_a_host_that_the_settings_allow(page: str, part: str, allowed: dict[str, str]) -> None:
+    [line] = re.findall(r"^curl .*/healthz$", code_block(page, "", part), re.MULTILINE)
+    assert f"--header 'Host: {allowed['ALLOWED_HOSTS']}'" in line
+
+
+def test_the_site_can_read_settings_that_root_has_copied() -> None:
+    text = (BASE_DIR / SYSTEMD).read_text()
+    copied, given = text.index("Copy `site.env` and `secret_key`"), text.index("Then give each host its parts")
+    assert "systemd-tmpfiles --create tarry.conf" in text[copied:given]
 
 
 def test_the_ingress_is_valid_and_finds_the_service(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import redis
+import yaml
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from project.paths import BASE_DIR
 from resources.fetch.worker import attempt  # noqa: F401  # a fetcher's figures
-from retry import popularity
+from retry import metrics, popularity
 from retry.conf import partition_root
 from tests.conftest import RedisServers
 from tests.support.documentation import code_block
@@ -29,6 +30,8 @@ EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]
 _FIGURE = re.compile(r"\b(tarry_\w+)(?:\{([^}]*)\})?")
 _LABEL = re.compile(r"(\w+)=~?\"")
 _GROUPING = re.compile(r"(?:by|on) \(([^)]*)\)")
+TARGET = {"job": "tarry", "instance": "a.example.org:8000"}
+"""The labels that Prometheus gives to all figures of a target, in place of the target's own."""
 _SUFFIXES = ("_bucket", "_count", "_sum", "_total")
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Prometheus) is not installed")
@@ -49,6 +52,7 @@ def exported(redis_servers: RedisServers, client: Client) -> dict[str, set[str]]
         note(state, name, process("work", "work", "work"), digests={"PUBLIC_URL": [digest]})
     state.hset(popularity.hits_key(), "tiles roads HIT", 1)
     state.set(f"{partition_root('retry', 0)}:duration:paint.now", 500)
+    metrics.count_answer("main", "serve")
     text = client.get("/metrics", REMOTE_ADDR="127.0.0.1").content.decode()
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
@@ -85,6 +89,12 @@ def unknown_figures(text: str, exported: dict[str, set[str]]) -> list[str]:
         if exported.get(name) and label not in exported[name]
     ]
     return names + labels
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_figure_has_a_label_that_prometheus_sets(exported: dict[str, set[str]]) -> None:
+    assert "server" in exported["tarry_answers_total"]
+    assert [name for name, labels in exported.items() if labels & set(TARGET)] == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -132,9 +142,9 @@ def test_promtool_takes_the_rules_the_example_and_the_expressions_of_the_dashboa
     promtool("check", "rules", file)
 
 
-MACHINE = '{machine="a", instance="x"}'
+MACHINE = '{machine="a"}'
 SERIES = {
-    "TarryUnreachable": ({'up{job="tarry", instance="x"}': "0x20"}, {'up{job="tarry", instance="x"}': "1x20"}),
+    "TarryUnreachable": ({"up": "0x20"}, {"up": "1x20"}),
     "TarryNotWell": ({'tarry_part_up{part="p"}': "0x20"}, {'tarry_part_up{part="p"}': "1x20"}),
     "TarryMachineOverdue": ({f"tarry_machine_overdue{MACHINE}": "1x20"}, {f"tarry_machine_overdue{MACHINE}": "0x20"}),
     "TarryClockSkew": (
@@ -171,12 +181,12 @@ SERIES = {
     ),
     "TarryWaitsInVain": (
         {
-            'tarry_answers_total{instance="retry", answer="ready"}': "0+10x30",
-            'tarry_answers_total{instance="retry", answer="time_up"}': "0+5x30",
+            'tarry_answers_total{server="retry", answer="ready"}': "0+10x30",
+            'tarry_answers_total{server="retry", answer="time_up"}': "0+5x30",
         },
         {
-            'tarry_answers_total{instance="retry", answer="ready"}': "0+10x30",
-            'tarry_answers_total{instance="retry", answer="time_up"}': "0+1x30",
+            'tarry_answers_total{server="retry", answer="ready"}': "0+10x30",
+            'tarry_answers_total{server="retry", answer="time_up"}': "0+1x30",
         },
     ),
     "TarryFailureRate": (
@@ -191,12 +201,12 @@ SERIES = {
     ),
     "TarryRefusals": (
         {
-            'tarry_answers_total{instance="main", answer="serve"}': "0+10x30",
-            'tarry_answers_total{instance="main", answer="refuse"}': "0+5x30",
+            'tarry_answers_total{server="main", answer="serve"}': "0+10x30",
+            'tarry_answers_total{server="main", answer="refuse"}': "0+5x30",
         },
         {
-            'tarry_answers_total{instance="main", answer="serve"}': "0+100x30",
-            'tarry_answers_total{instance="main", answer="refuse"}': "0+1x30",
+            'tarry_answers_total{server="main", answer="serve"}': "0+100x30",
+            'tarry_answers_total{server="main", answer="refuse"}': "0+1x30",
         },
     ),
     "TarryStateMemory": (
@@ -204,7 +214,27 @@ SERIES = {
         {'tarry_state_memory_bytes{node=""}': "60x20", 'tarry_state_memory_max_bytes{node=""}': "100x20"},
     ),
 }
-"""By alert: series that let it fire, and series that do not."""
+"""By alert: series that let it fire, and series that do not. Their names are those of `/metrics`."""
+
+
+def as_scraped(series: str) -> str:
+    """The series as Prometheus keeps it: with the labels of the target, and those of the same name renamed."""
+    name, _, written = series.partition("{")
+    labels = dict(re.findall(r'(\w+)="([^"]*)"', written))
+    kept = {f"exported_{label}" if label in TARGET else label: value for label, value in labels.items()} | TARGET
+    return f"{name}{{{', '.join(f'{label}={json.dumps(value)}' for label, value in kept.items())}}}"
+
+
+def test_a_label_of_a_target_is_renamed() -> None:
+    renamed = 'up{exported_instance="main", job="tarry", instance="a.example.org:8000"}'
+    assert as_scraped('up{instance="main"}') == renamed
+
+
+def test_the_example_asks_fronts_as_they_are_deployed() -> None:
+    [job] = yaml.safe_load((MONITORING / "prometheus.yml").read_text())["scrape_configs"]
+    assert job["scheme"] == "http"  # a balancer adds TLS; each front speaks plain HTTP
+    targets = [target for one in job["static_configs"] for target in one["targets"]]
+    assert all(target.endswith(":8000") for target in targets)
 
 
 def test_each_rule_has_such_series() -> None:
@@ -218,7 +248,7 @@ def test_each_rule_fires_when_it_should_and_is_silent_else(tmp_path: Path) -> No
         {
             "name": f"{alert}, {'on' if fires else 'off'}",
             "interval": "1m",
-            "input_series": [{"series": name, "values": values} for name, values in series.items()],
+            "input_series": [{"series": as_scraped(name), "values": values} for name, values in series.items()],
             "promql_expr_test": [
                 {
                     "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}}) or vector(0)',
