@@ -41,9 +41,12 @@ def run_tool(name: str, *arguments: str | Path, env: Mapping[str, str] | None = 
 
 
 def adapt_haproxy(address: str, servers: Mapping[str, str]) -> str:
-    """The configuration of deploy/balancers for HAProxy, at this address without TLS, before these servers, by name."""
+    """The configuration of deploy/balancers for HAProxy, at this address without TLS, before these servers, by name.
+
+    It has as many connections as this process may have files.
+    """
     text = (DEPLOY / "balancers" / "haproxy.cfg").read_text()
-    text = re.sub(r"^    (bind :443|http-request redirect|server) .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^    (maxconn|bind :443|http-request redirect|server) .*\n", "", text, flags=re.MULTILINE)
     listed = "".join(f"    server {name} {server}\n" for name, server in servers.items())
     return text.replace("bind :80\n", f"bind {address}\n") + listed
 
