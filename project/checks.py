@@ -131,13 +131,13 @@ def _unread_log() -> Iterator[CheckMessage]:
 
 def _lone_database() -> Iterator[CheckMessage]:
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-        text = "ROLES divides the site among machines, and DATABASE_URL names a file of this one."
+        text = "The site has other machines, and DATABASE_URL names a file of this one."
         yield Error(text, hint="Use PostgreSQL: DATABASE_URL=postgres://…", id="project.E004")
 
 
-def _lone_files(why: str = "ROLES divides the site among machines") -> Iterator[CheckMessage]:
+def _lone_files() -> Iterator[CheckMessage]:
     if storage_folder(settings.STORAGES["default"]):
-        text = f"{why}, and STORAGE_URL names a folder."
+        text = "The site has other machines, and STORAGE_URL names a folder."
         yield checks.Warning(text, hint="The folder must be shared by all of them, or use a bucket.", id="project.W001")
 
 
@@ -187,14 +187,14 @@ def compare_machines(digests: machines.Digests) -> list[CheckMessage]:
         others = machines.read_machines(stores.fast_client("state"))
     except RedisError:
         return []
-    return [*_taken_name(others), *_different_settings(digests, others), *_unshared_files(others)]
+    return [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
 
 
-def _unshared_files(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
-    """Checks the place of files where each machine has all roles: one without another is a whole site."""
-    living = [machine.name for machine in others if machine.is_alive and machine.name != settings.MACHINE]
-    if living and tuple(settings.ROLES) == ROLES:
-        yield from _lone_files(f"The machine {living[0]} is of this site, too")
+def _lone_places(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
+    """Checks the places of a machine with all roles: by its roles alone it could be the only one."""
+    parts = [one for one in others if one.is_alive and one.name != settings.MACHINE and set(one.roles) - set(STORES)]
+    if parts and tuple(settings.ROLES) == ROLES:
+        yield from (*_lone_database(), *_lone_files())
 
 
 def _different_settings(digests: machines.Digests, others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:

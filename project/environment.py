@@ -25,6 +25,8 @@ FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
+_DATABASE_SCHEMES = frozenset({"postgres", "postgresql", "psql", "pgsql", "sqlite"})
+
 # Settings that are no attribute of Django's settings by the same name.
 _OTHER_SETTINGS = {"DATABASE_URL", "STORAGE_URL", "MAIL_URL", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"}
 # Keys stay out of files if the operator keeps them out; a directory may be moved; another server on this data waits by
@@ -45,9 +47,15 @@ class Environment:
         return list(self._read.list(name, default=[])) or list(default)
 
     def database(self, name: str, default: str) -> dict[str, Any]:
-        if not urlsplit(self.text(name, default)).scheme:  # it may have a password: it is not told
-            raise ImproperlyConfigured(f"{name} must be an address such as postgres://user:password@host:5432/name.")
-        return dict(self._read.db_url(name, default))
+        """Django's database, from an address. It may have a password: neither it nor its error is told."""
+        url = self.text(name, default)
+        refusal = f"{name} must be postgres://user:password@host/name or sqlite:////path, with %2F for / in a password."
+        if url.partition(":")[0] not in _DATABASE_SCHEMES:
+            raise ImproperlyConfigured(refusal)
+        try:
+            return dict(self._read.db_url_config(url))
+        except ValueError:
+            raise ImproperlyConfigured(refusal) from None
 
     def mail(self, name: str, default: str) -> dict[str, Any]:
         """Django's mail settings, from an address such as smtp+tls://user:password@host:587."""

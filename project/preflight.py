@@ -43,7 +43,7 @@ def explain_os_error(error: OSError) -> str:
     path = error.filename or "one of its files"
     match error.errno:
         case errno.EACCES | errno.EPERM:
-            return f"no permission for {path}. Choose another DATA_DIR."
+            return f"no permission for {path}. Give it to the user that runs Tarry, or choose another DATA_DIR."
         case errno.EROFS:
             return f"{path} cannot be written: its file system is mounted read-only. Choose another DATA_DIR."
         case errno.ENOSPC | errno.EDQUOT:

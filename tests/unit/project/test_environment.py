@@ -47,7 +47,7 @@ def test_a_number_or_a_switch_is_read(
             (lambda: env.number("NAME", 1.5), text, "NAME is .* must be a number")
             for text in ("2m", "1e1", "1.500,5", "nan", "inf", "-1", "½", "1.")
         ),
-        (lambda: env.database("NAME", ""), "foo", "NAME must be an address such as postgres://"),
+        (lambda: env.database("NAME", ""), "foo", "NAME must be postgres://"),
         (lambda: env.processes("NAME", 1), "many", "NAME is 'many'"),
         (lambda: env.some("NAME", ("a", "b")), "a,silly", "NAME has 'silly'; it must have some of a, b"),
         (lambda: env.switch("NAME", False), "silly", "NAME is 'silly'; it must be 1 or 0"),

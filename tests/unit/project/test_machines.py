@@ -130,12 +130,20 @@ def test_a_copy_of_an_installation_is_another_and_the_same_after_a_start_of_its_
     ("other", "storage", "ids"), [("b", FOLDER, ["project.W001"]), ("a", FOLDER, []), ("b", BUCKET, [])]
 )
 def test_whole_machines_with_files_of_their_own_are_warned_of_each_other(
-    state: redis.Redis, settings: Settings, other: str, storage: dict[str, Any], ids: list[str]
+    state: redis.Redis,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    other: str,
+    storage: dict[str, Any],
+    ids: list[str],
 ) -> None:
     settings.MACHINE, settings.INSTALLATION, settings.ROLES = "a", "mine", list(ROLES)
     settings.STORAGES = {**settings.STORAGES, "default": storage}
-    note(state, other, installation="mine")
+    monkeypatch.setattr(checks, "_lone_database", lambda: iter(()))
+    note(state, other, installation="mine", roles=["main"])
     assert [one.id for one in checks.compare_machines({})] == ids
+    note(state, other, installation="mine", roles=["state"])
+    assert checks.compare_machines({}) == []
 
 
 @pytest.mark.django_db

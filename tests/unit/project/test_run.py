@@ -73,7 +73,7 @@ def test_a_run_removes_what_a_killed_one_left_and_names_a_setting_that_cannot_be
     [
         ("SECRET_KEY_FILE", "/nowhere/key", "SECRET_KEY_FILE names /nowhere/key, which cannot be read: No such file"),
         ("SECRET_KEY_FILE", "/dev/null", "SECRET_KEY_FILE names /dev/null, which is empty"),
-        ("DATABASE_URL", "foo", "DATABASE_URL must be an address such as postgres://"),
+        ("DATABASE_URL", "foo", "DATABASE_URL must be postgres://"),
     ],
 )
 def test_a_run_without_a_key_or_a_database_says_so_and_makes_nothing(
