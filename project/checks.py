@@ -7,7 +7,7 @@ import ipaddress
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.core import checks
@@ -223,21 +223,32 @@ def _holds_name() -> bool:
     """Takes this machine's name, until its fetcher or its record in `state` goes on to hold it."""
     client, key = stores.fast_client("state"), locks.machine_key(settings.MACHINE)
     try:
-        is_new = client.set(key, settings.INSTALLATION, nx=True, ex=locks.MACHINE_SECONDS)
-        return bool(is_new) or client.get(key) in {settings.INSTALLATION.encode(), None}
+        is_ours = _find_holder() in {settings.INSTALLATION, _own_id()}  # an earlier version held it by the id alone
+        return bool(client.set(key, settings.INSTALLATION, nx=not is_ours, ex=locks.MACHINE_SECONDS))
     except RedisError:
         return True
 
 
-def await_earlier_start() -> None:
-    """Waits until this installation's record from before its host was started anew is overdue, if it has one.
+def _find_holder() -> str:
+    """Returns the installation that holds this machine's name; empty if none does. Raises RedisError."""
+    found = cast("bytes | None", stores.fast_client("state").get(locks.machine_key(settings.MACHINE)))
+    return (found or b"").decode()
 
-    A copy of it that runs on another host has such a record as well, which stays.
+
+def _own_id() -> str:
+    return str(settings.INSTALLATION).partition(".")[0]
+
+
+def await_earlier_start() -> None:
+    """Waits until what this installation held before its host was started anew has lapsed: its name, and its record.
+
+    A copy of it that runs on another host has these as well. They stay.
     """
-    own, deadline = settings.INSTALLATION.partition(".")[0], time.monotonic() + machines.OVERDUE_SECONDS
+    deadline = time.monotonic() + machines.OVERDUE_SECONDS
     with suppress(RedisError):
         while time.monotonic() < deadline:
-            namesakes = _namesakes(machines.read_machines(stores.fast_client("state")))
-            if not any(machine.installation.partition(".")[0] == own for machine in namesakes):
+            holders = {one.installation for one in _namesakes(machines.read_machines(stores.fast_client("state")))}
+            holders |= {_find_holder()} - {_own_id()}
+            if not any(one != settings.INSTALLATION and one.partition(".")[0] == _own_id() for one in holders):
                 return
             time.sleep(1)

@@ -2,8 +2,7 @@
 
 `/healthz/live` and `/healthz/ready` are for balancers and for what starts processes again.
 
-Each worker signs in to `state` with every heartbeat, about every two seconds, so that queues without a living
-worker are known.
+Each worker signs in to `state` with every heartbeat, about every two seconds: queues without a worker are known.
 
 django-health-check does not replace this: under WSGI it waits for a part that hangs, where `/healthz` answers in time.
 """
@@ -46,6 +45,10 @@ PART_TIMEOUT_SECONDS = 1.0
 FINDING_KEPT_SECONDS = 1.0
 MAX_FINDING_AGE_SECONDS = 10.0
 """Older findings are not reported. In an outage each examination takes its whole time limit."""
+
+OWN_INSTANCE_TIMEOUT_SECONDS = 0.5
+MAX_SILENCE_SECONDS = 5.0
+"""A waiting instance that is silent for longer takes its machine out of a balancer."""
 
 Finding = dict[str, Any]
 
@@ -95,15 +98,51 @@ def show_live(request: HttpRequest) -> JsonResponse:
 
 @responses.read_only
 def show_ready(request: HttpRequest) -> HttpResponse:
-    """Tells whether clients should be sent to this machine: 503 while it drains, or its waiting instance is away.
+    """Tells whether clients should be sent to this machine: 503 while it drains or its waiting instance is down.
 
-    It tells nothing of the parts that all machines share, which may be away while this machine serves on.
+    Asks no store: all machines share them, and none would be ready without.
     """
     if settings.DRAIN_FILE.exists():
         return responses.problem_response(503, "This machine drains: it stops in a moment.", wait_seconds=1)
-    if not _waiting_answer.is_recent():
-        return responses.problem_response(503, "The waiting instance of this machine does not answer.", wait_seconds=1)
+    if _has_waiting_clients() and not _own_instance.is_up():
+        return responses.problem_response(503, "This machine's waiting instance does not answer.", wait_seconds=1)
     return show_live(request)
+
+
+def _has_waiting_clients() -> bool:
+    """Tells whether this machine's front sends its clients to this machine's own waiting instance."""
+    has_both = {"front", "retry"} <= set(settings.ROLES)
+    return has_both and settings.RETRY_INSTANCE.startswith("unix:") and not settings.RETRY_SERVERS
+
+
+@dataclass(slots=True)
+class OwnInstance:
+    """This machine's waiting instance, asked by a process about once a second, for any number of requests."""
+
+    _is_up: bool = True
+    _asked: float = -math.inf
+    _silent_since: float = math.inf
+
+    def is_up(self) -> bool:
+        """False if it refuses, or is silent for longer than a crowd keeps it busy. While it is asked, the last word."""
+        if (now := time.monotonic()) - self._asked >= FINDING_KEPT_SECONDS:
+            self._asked = now
+            self._is_up = self._ask(now)
+        return self._is_up
+
+    def _ask(self, now: float) -> bool:
+        try:
+            _check_waiting_instance(OWN_INSTANCE_TIMEOUT_SECONDS)
+        except (TimeoutError, BlockingIOError):  # the latter: too many connections wait to be accepted
+            self._silent_since = min(self._silent_since, now)
+            return now - self._silent_since < MAX_SILENCE_SECONDS
+        except (OSError, UnhealthyError):
+            return False
+        self._silent_since = math.inf
+        return True
+
+
+_own_instance = OwnInstance()
 
 
 @dataclass(slots=True)
@@ -258,45 +297,22 @@ def _read_database_clock() -> float:
         connection.close()
 
 
-def _check_waiting_instance() -> None:
+def _check_waiting_instance(timeout_seconds: float = PART_TIMEOUT_SECONDS) -> None:
     """Checks the waiting instance with a request without a ticket: a living one refuses with 400 at once."""
     if not settings.RETRY_INSTANCE:  # one development server does all
         return
-    status = _status_of(settings.RETRY_INSTANCE, urlsplit(settings.RETRY_AFTER_SERVER).path)
+    status = _status_of(settings.RETRY_INSTANCE, urlsplit(settings.RETRY_AFTER_SERVER).path, timeout_seconds)
     if status != 400:
         raise UnhealthyError(f"the waiting instance answered {status}")
 
 
-@dataclass(slots=True)
-class WaitingAnswer:
-    """When this machine's waiting instance last answered (monotonic). It may be busy with a crowd for some seconds."""
-
-    _last: float = -math.inf
-
-    def is_recent(self) -> bool:
-        """Asks it. Returns whether it answers, or did so less than BUSY_SECONDS ago."""
-        try:
-            _check_waiting_instance()
-        except (ConnectionRefusedError, FileNotFoundError):
-            self._last = -math.inf
-        except (UnhealthyError, OSError) as error:
-            _log.warning("the waiting instance does not answer", extra={"error": str(error)})
-        else:
-            self._last = time.monotonic()
-        return time.monotonic() - self._last < BUSY_SECONDS
-
-
-BUSY_SECONDS = 5.0
-_waiting_answer = WaitingAnswer()
-
-
-def _status_of(address: str, path: str) -> int:
+def _status_of(address: str, path: str, timeout_seconds: float) -> int:
     parts = urlsplit(address)
-    conn = HTTPConnection(parts.hostname or "localhost", parts.port, timeout=PART_TIMEOUT_SECONDS)
+    conn = HTTPConnection(parts.hostname or "localhost", parts.port, timeout=timeout_seconds)
     try:
         if parts.scheme == "unix":
             conn.sock = socket.socket(socket.AF_UNIX)
-            conn.sock.settimeout(PART_TIMEOUT_SECONDS)
+            conn.sock.settimeout(timeout_seconds)
             conn.sock.connect(parts.path)
         conn.request("GET", path)
         return conn.getresponse().status

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import time
 from concurrent.futures import Future
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from tests.support.crowd import Crowd, Visit
 from tests.support.stack import Stack, eventually
@@ -24,6 +26,41 @@ def waiting(stack: Stack, crowd: Crowd, name: str) -> "Future[list[Visit]]":
     sent = crowd.send([f"/slow/{name}?gated=1"] * CLIENTS, patient=True)
     wait_until_clients_wait(stack, CLIENTS)
     return sent
+
+
+def readiness(stack: Stack) -> tuple[int, float]:
+    """The status of /healthz/ready, and the seconds that it took."""
+    answer = requests.get(f"{stack.base_url}/healthz/ready", timeout=10)
+    return answer.status_code, answer.elapsed.total_seconds()
+
+
+def test_a_machine_whose_waiting_instance_hangs_or_is_gone_leaves_its_balancer(stack: Stack) -> None:
+    stack.freeze("retry", children=True)
+    try:
+        eventually(lambda: readiness(stack)[0] == 503, 30, "it is not ready")
+        assert max(readiness(stack)[1] for _ in range(10)) < 1
+    finally:
+        stack.thaw("retry", children=True)
+    eventually(lambda: [readiness(stack)[0] for _ in range(10)] == [200] * 10, 30, "all of main knows that it is back")
+    stack.stop("retry")
+    try:
+        eventually(lambda: readiness(stack)[0] == 503, 10, "it is not ready")
+        refusal = requests.get(f"{stack.base_url}/healthz/ready", timeout=10)
+        assert "waiting instance does not answer" in refusal.json()["detail"]
+    finally:
+        stack.begin("retry")
+    eventually(lambda: [readiness(stack)[0] for _ in range(10)] == [200] * 10, 30, "all of main knows that it is back")
+
+
+def test_a_machine_is_ready_while_the_stores_are_away(stack: Stack) -> None:
+    for store in ("state", "cache"):
+        stack.stop(store)
+    try:
+        time.sleep(2)  # longer than an answer is kept
+        assert {readiness(stack)[0] for _ in range(10)} == {200}
+    finally:
+        for store in ("state", "cache"):
+            stack.begin(store)
 
 
 def worker_of(stack: Stack, name: str) -> int:

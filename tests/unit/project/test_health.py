@@ -1,8 +1,11 @@
 """/healthz reports the state of each part, and is never slow; /metrics is for this machine and token holders."""
 
 import os
+import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -161,27 +164,103 @@ def test_a_machine_is_ready_until_it_drains_whatever_is_away(
     assert answers[1]["Retry-After"] == "1"
 
 
-def test_a_machine_is_not_ready_while_its_waiting_instance_is_away_but_while_it_is_busy_with_a_crowd(
-    client: Client, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class OwnWaitingInstance:
+    """A waiting instance at a socket of its own, which answers as long as it is not silent."""
+
+    def __init__(self, path: Path) -> None:
+        self.address, self.asked, self.status, self.is_silent = f"unix:{path}", 0, 400, False
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(path))
+        self._server.listen()
+        self._held: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while connection := self._server.accept()[0]:
+                self.asked += 1
+                self._held.append(connection)
+                if not self.is_silent:
+                    connection.recv(4096)
+                    connection.sendall(f"HTTP/1.1 {self.status} X\r\nContent-Length: 0\r\n\r\n".encode())
+
+    def end(self) -> None:
+        with suppress(OSError):  # it has ended
+            self._server.shutdown(socket.SHUT_RDWR)
+        for each in (self._server, *self._held):
+            each.close()
+
+
+@pytest.fixture
+def own_instance(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnWaitingInstance]:
+    """The waiting instance of a machine with all roles. Each request has it asked anew."""
+    instance = OwnWaitingInstance(tmp_path / "retry.sock")
+    settings.RETRY_INSTANCE, settings.DRAIN_FILE = instance.address, tmp_path / "draining"
+    monkeypatch.setattr(health, "_own_instance", health.OwnInstance())
+    monkeypatch.setattr(health, "FINDING_KEPT_SECONDS", 0)
+    monkeypatch.setattr(health, "OWN_INSTANCE_TIMEOUT_SECONDS", 0.1)
+    yield instance
+    instance.end()
+
+
+def test_a_machine_is_ready_while_its_waiting_instance_answers_though_the_stores_are_away(
+    redis_servers: RedisServers, client: Client, own_instance: OwnWaitingInstance
 ) -> None:
-    asked = Mock()
+    redis_servers.state.stop()
+    redis_servers.cache.stop()
+    assert client.get("/healthz/ready").status_code == 200
+    own_instance.end()
+    answer = client.get("/healthz/ready")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+    assert "waiting instance does not answer" in answer.json()["detail"]
+    assert client.get("/healthz/live").status_code == 200
 
-    def is_ready(came: Exception | None, at_seconds: float) -> bool:
-        asked.side_effect = came
-        monkeypatch.setattr("project.health.time.monotonic", lambda: at_seconds)
-        return client.get("/healthz/ready").status_code == 200
 
-    settings.DRAIN_FILE = tmp_path / "draining"
-    monkeypatch.setattr(health, "_waiting_answer", health.WaitingAnswer())
-    monkeypatch.setattr(health, "_check_waiting_instance", asked)
-    assert not is_ready(TimeoutError(), 1000)  # it has not answered yet
-    assert is_ready(None, 1001)
-    assert is_ready(TimeoutError(), 1005)
-    assert not is_ready(TimeoutError(), 1007)
-    assert not is_ready(UnhealthyError("it answered 500"), 1008)
-    assert is_ready(None, 1009)
-    assert not is_ready(ConnectionRefusedError(), 1010)
-    assert not is_ready(TimeoutError(), 1011)  # it is being started
+def test_a_waiting_instance_that_answers_something_else_is_not_up(
+    client: Client, own_instance: OwnWaitingInstance
+) -> None:
+    own_instance.status = 500
+    assert client.get("/healthz/ready").status_code == 503
+
+
+def test_a_busy_waiting_instance_takes_no_machine_out_and_a_hung_one_does(
+    client: Client, own_instance: OwnWaitingInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_instance.is_silent = True
+    began = clock.seconds()
+    assert client.get("/healthz/ready").status_code == 200
+    assert clock.seconds() - began < 1
+    monkeypatch.setattr(health, "MAX_SILENCE_SECONDS", 0)
+    assert client.get("/healthz/ready").status_code == 503
+    own_instance.is_silent = False
+    assert client.get("/healthz/ready").status_code == 200
+    monkeypatch.setattr(health, "MAX_SILENCE_SECONDS", 5)
+    own_instance.is_silent = True
+    assert client.get("/healthz/ready").status_code == 200  # its silence begins anew
+
+
+def test_many_checks_ask_the_waiting_instance_once(
+    client: Client, own_instance: OwnWaitingInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "FINDING_KEPT_SECONDS", 60)
+    assert [client.get("/healthz/ready").status_code for _ in range(5)] == [200] * 5
+    assert own_instance.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("ROLES", roles) for roles in (["main", "retry"], ["front", "main"])),
+        ("RETRY_SERVERS", ["10.0.0.5:8101"]),
+        ("RETRY_INSTANCE", "http://10.0.0.5:8101"),
+    ],
+)
+def test_readiness_does_not_depend_on_waiting_instances_of_other_machines_or_of_other_fronts(
+    client: Client, own_instance: OwnWaitingInstance, settings: Settings, name: str, value: object
+) -> None:
+    own_instance.end()
+    setattr(settings, name, value)
+    assert client.get("/healthz/ready").status_code == 200
 
 
 def test_signing_in_survives_a_server_that_is_gone(redis_servers: RedisServers) -> None:
