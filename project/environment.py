@@ -48,7 +48,7 @@ class Environment:
 
     def database(self, name: str, default: str) -> dict[str, Any]:
         """Django's database, from an address. It may have a password: neither it nor its error is told."""
-        url = self.text(name, default)
+        url = self.text(name, "") or default
         refusal = f"{name} must be postgres://user:password@host/name or sqlite:////path, with %2F for / in a password."
         if url.partition(":")[0] not in _DATABASE_SCHEMES:
             raise ImproperlyConfigured(refusal)

@@ -34,6 +34,7 @@ from retry.conf import partition_of, partition_root
 from retry.errors import StoreUnavailable
 
 from . import nginx_values, preflight
+from .environment import load_remembered
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .preflight import StartError
 from .processes import ROLES
@@ -93,7 +94,7 @@ def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
 
 def _require_secret_key(data: DataDirectory) -> None:
     """Requires the key that the operator has named; makes one where none is named. Raises StartError."""
-    if named := os.environ.get("SECRET_KEY_FILE"):
+    if named := {**load_remembered(data.environment), **os.environ}.get("SECRET_KEY_FILE"):
         preflight.require_secret_key(Path(named))
     else:
         preflight.make_secret_key(data.secret_key)

@@ -9,6 +9,8 @@ import pytest
 
 from ..support.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 MANY = "&".join(f"a{number}=1" for number in range(1500))
 PAGE, PROBLEM = "text/html; charset=utf-8", "application/problem+json"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

@@ -13,6 +13,8 @@ from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
 from ..support.tile_server import TileServer
 
+pytestmark = pytest.mark.no_database
+
 BASE_LAYERS = {"countries", "land", "london"}
 
 
