@@ -95,8 +95,9 @@ class Host(Stack):
         assert wait_until_ended(members, END_SECONDS) == []
 
     def upgrade(self) -> None:
-        """Ends it, and starts it with the code of these tests."""
-        self.drain()
+        """Ends it if it runs, and starts it with the code of these tests."""
+        if self._process:
+            self.drain()
         self._end_commands()
         self.root = ROOT
         self.start()

@@ -1,10 +1,12 @@
-"""Three hosts of an earlier version, brought to this one while clients ask: each version reads what the other wrote."""
+"""Three hosts of an earlier version, brought to this one while clients ask: each reads what the other has written."""
 
 import io
 import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,18 +14,34 @@ import pytest
 from ..support.layers import load_line
 from ..support.stack import ROOT
 from . import load, world
+from .hosts import Host
 from .load import Load
 from .recoveries import Recoveries
 from .world import Cluster
 
-COMMITS = {"without partitions of state": "91fae384"}
-"""Earlier versions, by what they lack."""
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An earlier version, by its commit. `at_once`: its hosts end before the first one of this version starts."""
+
+    commit: str
+    at_once: bool
 
 
-@pytest.fixture(scope="module", params=list(COMMITS.values()), ids=list(COMMITS))
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+VERSIONS = {"the one before": Version("e1f3e122", False), "without partitions of state": Version("91fae384", True)}
+
+
+@pytest.fixture(scope="module", params=list(VERSIONS.values()), ids=list(VERSIONS))
+def version(request: pytest.FixtureRequest) -> Version:
+    found: Version = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster(version: Version, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of an earlier version. It is this module's own."""
-    archive = subprocess.run(["git", "archive", request.param], cwd=ROOT, capture_output=True, timeout=60, check=False)
+    command = ["git", "archive", version.commit]
+    archive = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
     if archive.returncode:
         pytest.skip(f"the history of the code is not here: {archive.stderr.decode().strip()}")
     code = tmp_path_factory.mktemp("earlier")
@@ -33,20 +51,33 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield running
 
 
-def test_hosts_are_upgraded_one_after_the_other(cluster: Cluster, recoveries: Recoveries, tmp_path: Path) -> None:
+def test_hosts_are_upgraded_while_clients_ask(
+    cluster: Cluster, version: Version, recoveries: Recoveries, tmp_path: Path
+) -> None:
     hot = load_line(cluster.hosts[0], "underload", tmp_path)
     with load.running(cluster, hot) as running:
         known = content_of_now(running)
-        world.release(cluster.settings, tmp_path)
-        for number, host in enumerate(cluster.hosts):
-            with running.suffering(f"host {number + 1} of 3 upgraded"):
-                host.upgrade()
+        (upgrade_at_once if version.at_once else upgrade_in_turn)(running, tmp_path)
         for host in cluster.hosts:
             host.wait_until_healthy(60)
         executed = {address: executions(cluster, address) for address in known}
         load.judge(running)  # which asks for all that was asked before
         recoveries.add(running.suffered, running.records)
     assert {address: executions(cluster, address) for address in known} == executed
+
+
+def upgrade_in_turn(running: Load, directory: Path) -> None:
+    world.release(running.cluster.settings, directory)
+    for number, host in enumerate(running.cluster.hosts):
+        with running.suffering(f"host {number + 1} of 3 upgraded"):
+            host.upgrade()
+
+
+def upgrade_at_once(running: Load, directory: Path) -> None:
+    with running.suffering("three hosts upgraded at once"), ThreadPoolExecutor() as pool:
+        list(pool.map(Host.drain, running.cluster.hosts))
+        world.release(running.cluster.settings, directory)
+        list(pool.map(Host.upgrade, running.cluster.hosts))
 
 
 def content_of_now(running: Load) -> list[str]:
