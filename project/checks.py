@@ -7,7 +7,7 @@ import ipaddress
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 from django.core import checks
@@ -149,6 +149,10 @@ SAME_NUMBERS = (
 """Settings that should be the same on all machines. They may differ while they are changed on one after the other."""
 
 
+STARTING_SECONDS = 15
+"""A machine that starts has its name for so long; then its record is there."""
+
+
 def digest_settings() -> machines.Digests:
     """Returns digests of the settings that all machines must share: of the secret key, and of places and numbers.
 
@@ -187,7 +191,8 @@ def compare_machines(digests: machines.Digests) -> list[CheckMessage]:
         others = machines.read_machines(stores.fast_client("state"))
     except RedisError:
         return []
-    return [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
+    found = [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
+    return found if any(one.is_serious() for one in found) else [*found, *_started_name()]
 
 
 def _lone_places(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
@@ -207,10 +212,26 @@ def _different_settings(digests: machines.Digests, others: Sequence[machines.Hea
 
 
 def _taken_name(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
-    if list(_namesakes(others)) or not _holds_name():
-        text = f"Another machine is called {settings.MACHINE}."
-        hint = f"Set MACHINE to another name, or wait {machines.OVERDUE_SECONDS:.0f} s if that machine is gone."
-        yield Error(text, hint=hint, id="project.E007")
+    if list(_namesakes(others)):
+        yield _name_error()
+
+
+def _name_error() -> CheckMessage:
+    text = f"Another machine is called {settings.MACHINE}."
+    hint = f"Set MACHINE to another name, or wait {machines.OVERDUE_SECONDS:.0f} s if that machine is gone."
+    return Error(text, hint=hint, id="project.E007")
+
+
+def _started_name() -> Iterator[CheckMessage]:
+    """Checks that no other machine of this name has just been started: it has no record yet."""
+    client, key = stores.fast_client("state"), locks.machine_key(settings.MACHINE, "start")
+    try:
+        is_first = client.set(key, settings.INSTALLATION, nx=True, ex=STARTING_SECONDS)
+        is_ours = is_first or client.get(key) in {settings.INSTALLATION.encode(), None}
+    except RedisError:
+        return
+    if not is_ours:
+        yield _name_error()
 
 
 def _namesakes(others: Sequence[machines.HeardMachine]) -> Iterator[machines.HeardMachine]:
@@ -219,36 +240,15 @@ def _namesakes(others: Sequence[machines.HeardMachine]) -> Iterator[machines.Hea
             yield machine
 
 
-def _holds_name() -> bool:
-    """Takes this machine's name, until its fetcher or its record in `state` goes on to hold it."""
-    client, key = stores.fast_client("state"), locks.machine_key(settings.MACHINE)
-    try:
-        is_ours = _find_holder() in {settings.INSTALLATION, _own_id()}  # an earlier version held it by the id alone
-        return bool(client.set(key, settings.INSTALLATION, nx=not is_ours, ex=locks.MACHINE_SECONDS))
-    except RedisError:
-        return True
-
-
-def _find_holder() -> str:
-    """Returns the installation that holds this machine's name; empty if none does. Raises RedisError."""
-    found = cast("bytes | None", stores.fast_client("state").get(locks.machine_key(settings.MACHINE)))
-    return (found or b"").decode()
-
-
-def _own_id() -> str:
-    return str(settings.INSTALLATION).partition(".")[0]
-
-
 def await_earlier_start() -> None:
-    """Waits until what this installation held before its host was started anew has lapsed: its name, and its record.
+    """Waits until this installation's record from before its host was started anew is overdue, if it has one.
 
-    A copy of it that runs on another host has these as well. They stay.
+    A copy of it that runs on another host has a record, too, which stays.
     """
-    deadline = time.monotonic() + machines.OVERDUE_SECONDS
+    own, deadline = settings.INSTALLATION.partition(".")[0], time.monotonic() + machines.OVERDUE_SECONDS
     with suppress(RedisError):
         while time.monotonic() < deadline:
-            holders = {one.installation for one in _namesakes(machines.read_machines(stores.fast_client("state")))}
-            holders |= {_find_holder()} - {_own_id()}
-            if not any(one != settings.INSTALLATION and one.partition(".")[0] == _own_id() for one in holders):
+            namesakes = _namesakes(machines.read_machines(stores.fast_client("state")))
+            if not any(machine.installation.partition(".")[0] == own for machine in namesakes):
                 return
             time.sleep(1)

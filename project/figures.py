@@ -64,7 +64,7 @@ def _measure_lanes(_: Redis) -> Iterator[Metric]:
     waiting = claims.count_queued(list(lanes))
     seconds = claims.load_durations(lanes)
     workers = {lane: conf().lane_workers(lane) for lane in lanes}
-    waits = {lane: waiting[lane] * seconds[lane] / workers[lane] for lane in lanes if lane in seconds}
+    waits = {lane: waiting[lane] * seconds[lane] / workers[lane] for lane in waiting if lane in seconds}
     yield _gauge("lane_waiting", "Work that waits in the lane", ["lane"], _by_name(waiting))
     limits = {lane: bounds["limit"] for lane, bounds in lanes.items()}
     yield _gauge("lane_limit", "The most work that may wait in it", ["lane"], _by_name(limits))

@@ -110,9 +110,9 @@ def show_ready(request: HttpRequest) -> HttpResponse:
 
 
 def _has_waiting_clients() -> bool:
-    """Tells whether this machine's front sends its clients to this machine's own waiting instance."""
-    has_both = {"front", "retry"} <= set(settings.ROLES)
-    return has_both and settings.RETRY_INSTANCE.startswith("unix:") and not settings.RETRY_SERVERS
+    """Tells whether it is this machine's front that asks, and sends its clients to this machine's waiting instance."""
+    is_divided = settings.RETRY_SERVERS or settings.MAIN_SERVERS or settings.MAIN_LISTEN
+    return {"front", "retry"} <= set(settings.ROLES) and settings.RETRY_INSTANCE[:5] == "unix:" and not is_divided
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class OwnInstance:
     def _ask(self, now: float) -> bool:
         try:
             _check_waiting_instance(OWN_INSTANCE_TIMEOUT_SECONDS)
-        except (TimeoutError, BlockingIOError):  # the latter: too many connections wait to be accepted
+        except (TimeoutError, BlockingIOError, ConnectionResetError):  # it is busy, has many waiting, or is reloaded
             self._silent_since = min(self._silent_since, now)
             return now - self._silent_since < MAX_SILENCE_SECONDS
         except (OSError, UnhealthyError):

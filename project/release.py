@@ -81,11 +81,11 @@ def find_directories() -> tuple[DataDirectory, RuntimeDirectory]:
 
 def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Sets Django up, with a secret key. Raises StartError for wrong settings."""
-    if not os.environ.get("SECRET_KEY"):
-        _require_secret_key(data)
     preflight.name_machine(data.machine)
     os.environ.update(site_environment(data, runtime))
     try:
+        if not os.environ.get("SECRET_KEY"):
+            _require_secret_key(data)
         django.setup()
         importlib.import_module("project.celery")  # what is handed over goes to its broker
     except (ImproperlyConfigured, ValueError) as error:

@@ -65,6 +65,9 @@ def hold_machine_name(machine: str, installation: str, address: str = "") -> boo
 
     Notes with it the address (host and port) at which the machine answers others, if it has one.
     """
+    with open_state() as client:
+        if client.get(machine_key(machine)) == installation.partition(".")[0].encode():
+            client.delete(machine_key(machine))  # an earlier version held it by the installation's id alone
     is_ours = hold_role(machine_key(machine), installation, MACHINE_SECONDS)
     if is_ours and address:
         with open_state() as client:

@@ -231,12 +231,12 @@ def load_durations(kinds: Collection[str]) -> dict[str, float]:
 
 
 def count_queued(lanes: Sequence[str]) -> dict[str, int]:
-    """Counts the works that wait in each of the lanes, where a partition answers.
+    """Counts the works that wait in each of the lanes, where a partition answers. Leaves out lanes where none does.
 
-    Raises StoreUnavailable if none does that has works of one of them.
+    Raises StoreUnavailable if that is all of them.
     """
     found = _read_partitions([("ZCARD", f"queued:{lane}", _partitions_of(lane)) for lane in lanes])
-    return {lane: sum(map(int, one)) for lane, one in zip(lanes, found, strict=True)}
+    return {lane: sum(map(int, one)) for lane, one in zip(lanes, found, strict=True) if one}
 
 
 def is_swept() -> bool:
@@ -248,20 +248,13 @@ def is_swept() -> bool:
 def _read_partitions(reads: Sequence[tuple[str, str, Sequence[int]]]) -> list[list[Any]]:
     """Reads keys in one trip, each by a command, the end of the key, and the partitions that have it.
 
-    Returns for each the replies of those that answer. Raises StoreUnavailable if none of them does.
+    Returns for each the replies of those that answer. Raises StoreUnavailable if no reply came at all.
     """
     keys = [f"{_root(partition)}:{key}" for _, key, partitions in reads for partition in partitions]
     commands = [command for command, _, partitions in reads for _ in partitions]
     replies = iter(stores.read_each("state", keys, list(zip(commands, keys, strict=True))) if reads else ())
-    return [_require_one(list(islice(replies, len(partitions)))) for _, _, partitions in reads]
-
-
-def _require_one(replies: Sequence[Any]) -> list[Any]:
-    """Returns what replied. Raises the error if nothing did."""
-    found = [reply for reply in replies if not isinstance(reply, StoreUnavailable)]
-    if not found:
-        raise replies[0]
-    return found
+    found = [list(islice(replies, len(partitions))) for _, _, partitions in reads]
+    return [[reply for reply in one if not isinstance(reply, StoreUnavailable)] for one in found]
 
 
 def _all_partitions() -> Sequence[int]:

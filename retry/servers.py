@@ -149,16 +149,21 @@ class Cluster(redis.cluster.RedisCluster):
         return _ClusterPipeline(super().pipeline())  # type: ignore[no-untyped-call]
 
     def run_at_nodes(self, slots: Sequence[int], commands: Sequence[Command], retry: Retry) -> list[Reply]:
-        """Sends commands to the nodes of their slots. Returns their replies; the error of a node stands for its own."""
+        """Sends commands to the nodes of their slots. Returns their replies; the error of a node stands for its own.
+
+        Without retries, a node that is away is asked once: others must not wait for it.
+        """
+        again = (*_MOVES, *_AWAY) if retry.get_retries() else _MOVES
         replies: dict[int, Reply] = {}
         left = list(range(len(commands)))
         for pause in (0.0, *_pauses(retry)):
             time.sleep(pause)
             replies |= self._ask_nodes(left, slots, commands)
-            left = [place for place in left if isinstance(replies[place], (*_MOVES, *_AWAY))]
+            if any(isinstance(replies[place], (*_MOVES, *_AWAY)) for place in left):
+                self._look_again()
+            left = [place for place in left if isinstance(replies[place], again)]
             if not left:
                 break
-            self._look_again()
         return [replies[place] for place in range(len(commands))]
 
     def _ask_nodes(self, places: Sequence[int], slots: Sequence[int], commands: Sequence[Command]) -> dict[int, Reply]:

@@ -221,22 +221,30 @@ def sweep_claims() -> int:
     due = [claim for found in swept.values() for claim in found]
     if len(swept) > 1:
         random.shuffle(due)  # each message is of one partition, and any may be lost
-    lacking = _count_lacking({lane for what, _, _, lane, _ in due if what == b"due"})
+    has_all = len(swept) == conf().STATE_PARTITIONS
+    lacking = _count_lacking({lane for what, _, _, lane, _ in due if what == b"due"}) if has_all else {}
     found = 0
-    for what, work_key, token, lane, spec in due:
-        if what == b"due":
+    for claim in due:
+        what, lane = claim[0], claim[3]
+        if what == b"due" and lane in lacking:
             lacking[lane] -= 1
             if lacking[lane] < 0:  # a message that waits stands for it
                 continue
         found += 1
-        if what == b"lapsed":
-            metrics.count_republication("given up")
-            _sweeping_log.error("lost its worker twice", extra={"work": work_key.decode()})
-            _fail_claim(work_key.decode(), int(token), PreparationError("The preparation ended its worker twice."))
-        else:
-            _republish("again", work_key.decode(), int(token), lane.decode(), spec)
+        _go_on_with(claim)
     _follow_setback([*swept])
     return found
+
+
+def _go_on_with(claim: SweptClaim) -> None:
+    """Publishes swept work again, or gives it up."""
+    what, work_key, token, lane, spec = claim
+    if what == b"lapsed":
+        metrics.count_republication("given up")
+        _sweeping_log.error("lost its worker twice", extra={"work": work_key.decode()})
+        _fail_claim(work_key.decode(), int(token), PreparationError("The preparation ended its worker twice."))
+    else:
+        _republish("again", work_key.decode(), int(token), lane.decode(), spec)
 
 
 def _sweep_partitions() -> dict[int, list[SweptClaim]]:
@@ -267,7 +275,7 @@ def _count_lacking(due_lanes: set[bytes]) -> dict[bytes, int]:
     names = [lane.decode() for lane in due_lanes]
     celery_queues = [name for name in names if "publisher" not in conf().RETRY_LANES.get(name, {})]
     queued, messages = claims.count_queued(names), lanes.count_messages(celery_queues)
-    return {name.encode(): queued[name] - messages.get(name, 0) for name in names}
+    return {name.encode(): queued.get(name, 0) - messages.get(name, 0) for name in names}
 
 
 def _follow_setback(partitions: Sequence[int]) -> None:

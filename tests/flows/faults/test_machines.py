@@ -96,7 +96,8 @@ def test_another_beat_takes_over_from_a_machine_that_is_gone(stack: Stack, tmp_p
         stack.stop("beat")
         try:
             eventually(lambda: stack.state.get("beat:active") not in {None, active}, 15, "it has taken over")
-            assert (data / "machine").read_text().split()[1].encode() == stack.state.get("beat:active")
+            installation = (data / "machine").read_text().split()[1].encode()
+            assert bytes(stack.state.get("beat:active")).startswith(installation)  # type: ignore[arg-type]
             stack.state.delete("retry:{0}:swept")
             eventually(lambda: stack.state.exists("retry:{0}:swept"), SECONDS, "claims are swept")
         finally:

@@ -252,6 +252,8 @@ def test_many_checks_ask_the_waiting_instance_once(
     [
         *(("ROLES", roles) for roles in (["main", "retry"], ["front", "main"])),
         ("RETRY_SERVERS", ["10.0.0.5:8101"]),
+        ("MAIN_SERVERS", ["10.0.0.5:8100"]),
+        ("MAIN_LISTEN", "10.0.0.5:8100"),
         ("RETRY_INSTANCE", "http://10.0.0.5:8101"),
     ],
 )

@@ -57,3 +57,12 @@ def test_a_machine_keeps_its_name_until_it_has_been_away_for_long(redis_servers:
     assert 25 < redis_servers.state.client.ttl("machine:a") <= locks.MACHINE_SECONDS
     redis_servers.state.client.delete("machine:a")
     assert [locks.hold_machine_name("a", one) for one in ("second", "first")] == [True, False]
+
+
+def test_an_earlier_version_held_the_name_by_the_installations_id_alone(redis_servers: RedisServers) -> None:
+    assert [locks.hold_machine_name("a", one) for one in ("id", "other.boot", "id.boot", "id")] == [
+        True,
+        False,
+        True,
+        False,
+    ]

@@ -184,6 +184,7 @@ def test_partitions_that_answer_are_swept_and_counted_while_a_node_is_away(
         if lost == "another one":
             assert claims.count_queued(["fetch.ingest"]) == {"fetch.ingest": 0}
         else:
+            assert claims.count_queued(["paint.now", "fetch.ingest"]) == {"paint.now": len(there)}
             with pytest.raises(StoreUnavailable):
                 claims.count_queued(["fetch.ingest"])
     finally:
