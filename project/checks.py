@@ -150,7 +150,7 @@ SAME_NUMBERS = (
 
 
 STARTING_SECONDS = 15
-"""A machine that starts has its name for so long; then its record is there."""
+"""A machine that starts keeps others of its name from doing so for so long. Then its record is there."""
 
 
 def digest_settings() -> machines.Digests:
@@ -191,8 +191,7 @@ def compare_machines(digests: machines.Digests) -> list[CheckMessage]:
         others = machines.read_machines(stores.fast_client("state"))
     except RedisError:
         return []
-    found = [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
-    return found if any(one.is_serious() for one in found) else [*found, *_started_name()]
+    return [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
 
 
 def _lone_places(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
@@ -213,25 +212,9 @@ def _different_settings(digests: machines.Digests, others: Sequence[machines.Hea
 
 def _taken_name(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
     if list(_namesakes(others)):
-        yield _name_error()
-
-
-def _name_error() -> CheckMessage:
-    text = f"Another machine is called {settings.MACHINE}."
-    hint = f"Set MACHINE to another name, or wait {machines.OVERDUE_SECONDS:.0f} s if that machine is gone."
-    return Error(text, hint=hint, id="project.E007")
-
-
-def _started_name() -> Iterator[CheckMessage]:
-    """Checks that no other machine of this name has just been started: it has no record yet."""
-    client, key = stores.fast_client("state"), locks.machine_key(settings.MACHINE, "start")
-    try:
-        is_first = client.set(key, settings.INSTALLATION, nx=True, ex=STARTING_SECONDS)
-        is_ours = is_first or client.get(key) in {settings.INSTALLATION.encode(), None}
-    except RedisError:
-        return
-    if not is_ours:
-        yield _name_error()
+        text = f"Another machine is called {settings.MACHINE}."
+        hint = f"Set MACHINE to another name, or wait {machines.OVERDUE_SECONDS:.0f} s if that machine is gone."
+        yield Error(text, hint=hint, id="project.E007")
 
 
 def _namesakes(others: Sequence[machines.HeardMachine]) -> Iterator[machines.HeardMachine]:
@@ -250,5 +233,16 @@ def await_earlier_start() -> None:
         while time.monotonic() < deadline:
             namesakes = _namesakes(machines.read_machines(stores.fast_client("state")))
             if not any(machine.installation.partition(".")[0] == own for machine in namesakes):
+                return
+            time.sleep(1)
+
+
+def await_start() -> None:
+    """Waits while another machine of this name starts, until its record tells of it, or it is gone."""
+    client, key = stores.fast_client("state"), locks.machine_key(settings.MACHINE, "start")
+    deadline = time.monotonic() + 2 * STARTING_SECONDS
+    with suppress(RedisError):
+        while not client.set(key, settings.INSTALLATION, nx=True, ex=STARTING_SECONDS):
+            if client.get(key) == settings.INSTALLATION.encode() or time.monotonic() > deadline:
                 return
             time.sleep(1)

@@ -85,6 +85,7 @@ def _compare_settings() -> machines.Digests:
     """Returns digests of the settings that all machines share. Raises StartError if another machine has others."""
     digests = checks.digest_settings()
     checks.await_earlier_start()
+    checks.await_start()
     found = checks.compare_machines(digests)
     if errors := [f"{one.msg} {one.hint} ({one.id})" for one in found if one.is_serious()]:
         raise StartError(" ".join(errors))

@@ -96,14 +96,23 @@ def test_a_name_that_another_installation_has_is_refused_until_that_falls_silent
         assert [one.id for one in checks.compare_machines({})] == ids
 
 
-def test_of_two_installations_that_start_at_once_with_one_name_one_is_refused(
-    state: redis.Redis, settings: Settings
+def test_of_two_installations_that_start_at_once_with_one_name_one_waits_until_the_other_is_heard_or_gone(
+    state: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    paused = list[float]()
+
+    def go_on(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 3:
+            state.delete("{machine:a}:start")
+
+    monkeypatch.setattr("time.sleep", go_on)
     settings.MACHINE = "a"
-    found = []
-    for settings.INSTALLATION in ("one", "two", "one"):
-        found.append([one.id for one in checks.compare_machines({})])
-    assert found == [[], ["project.E007"], []]
+    for settings.INSTALLATION in ("one", "one", "two"):
+        checks.await_start()
+    assert len(paused) == 3
+    assert state.get("{machine:a}:start") == b"two"
+    assert 10 < state.ttl("{machine:a}:start") <= checks.STARTING_SECONDS
 
 
 def test_a_copy_of_an_installation_is_another_and_the_same_after_a_start_of_its_host_waits_for_its_earlier_record(
