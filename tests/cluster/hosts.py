@@ -95,12 +95,16 @@ class Host(Stack):
         assert wait_until_ended(members, END_SECONDS) == []
 
     def upgrade(self) -> None:
-        """Ends it if it runs, and starts it with the code of these tests."""
-        if self._process:
-            self.drain()
+        """Ends it, and starts it with the code of these tests."""
+        self.drain()
+        self.begin_upgrade()
+        self.wait_until_healthy(START_SECONDS)
+
+    def begin_upgrade(self) -> None:
+        """Starts it with the code of these tests after it has ended, and returns at once."""
         self._end_commands()
         self.root = ROOT
-        self.start()
+        self.begin_to_start()
 
     def _end_commands(self) -> None:
         if self._commands is not None:

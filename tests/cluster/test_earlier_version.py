@@ -14,7 +14,7 @@ import pytest
 from ..support.layers import load_line
 from ..support.stack import ROOT
 from . import load, world
-from .hosts import Host
+from .hosts import START_SECONDS, Host
 from .load import Load
 from .recoveries import Recoveries
 from .world import Cluster
@@ -74,10 +74,15 @@ def upgrade_in_turn(running: Load, directory: Path) -> None:
 
 
 def upgrade_at_once(running: Load, directory: Path) -> None:
-    with running.suffering("three hosts upgraded at once"), ThreadPoolExecutor() as pool:
-        list(pool.map(Host.drain, running.cluster.hosts))
+    hosts = running.cluster.hosts
+    with running.suffering("three hosts upgraded at once"):
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Host.drain, hosts))
         world.release(running.cluster.settings, directory)
-        list(pool.map(Host.upgrade, running.cluster.hosts))
+        for host in hosts:  # by this thread: a host ends with the thread that started it
+            host.begin_upgrade()
+        for host in hosts:
+            host.wait_until_healthy(START_SECONDS)
 
 
 def content_of_now(running: Load) -> list[str]:
