@@ -67,7 +67,8 @@ def hold_machine_name(machine: str, installation: str, address: str = "") -> boo
     """
     with open_state() as client:
         if client.get(machine_key(machine)) == installation.partition(".")[0].encode():
-            client.delete(machine_key(machine))  # an earlier version held it by the installation's id alone
+            # An earlier version held it by the installation's id alone.
+            client.set(machine_key(machine), installation, ex=MACHINE_SECONDS)
     is_ours = hold_role(machine_key(machine), installation, MACHINE_SECONDS)
     if is_ours and address:
         with open_state() as client:

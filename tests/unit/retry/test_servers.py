@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,14 +137,26 @@ def test_popularity_is_counted_in_one_step() -> None:
     assert [one.content_key for one in popularity.most_popular_contents("tile", 1)] == ["tile:map:1"]
 
 
-def test_a_node_that_is_away_holds_up_its_own_partitions_alone_until_its_replica_is_promoted(
-    tmp_path: Path, redis_servers: RedisServers, settings: Settings
-) -> None:
-    cluster = RedisCluster(tmp_path, replicas=True)
+@contextmanager
+def own_cluster(
+    directory: Path, redis_servers: RedisServers, settings: Settings, *, replicas: bool = False
+) -> Iterator[RedisCluster]:
+    """A Cluster as `state`, of which nodes may be killed."""
+    cluster = RedisCluster(directory, replicas=replicas)
     settings.REDIS_URL, settings.QUEUES_URL = cluster.url, f"unix://{redis_servers.state.socket}"
     settings.STATE_PARTITIONS = 16
     stores.BREAKERS.clear()
     try:
+        yield cluster
+    finally:
+        forget_servers()
+        cluster.stop()
+
+
+def test_a_node_that_is_away_holds_up_its_own_partitions_alone_until_its_replica_is_promoted(
+    tmp_path: Path, redis_servers: RedisServers, settings: Settings
+) -> None:
+    with own_cluster(tmp_path, redis_servers, settings, replicas=True) as cluster:
         for work in WORKS:
             claim_calls.begun(work)
         cluster.primaries[0].kill()
@@ -152,9 +165,6 @@ def test_a_node_that_is_away_holds_up_its_own_partitions_alone_until_its_replica
         assert StoreUnavailable in states
         eventually(lambda: StoreUnavailable not in [_state_of(work) for work in WORKS], 20, "the replica is promoted")
         eventually(lambda: asyncio.run(_states_at_once()) == {list}, 5, "each node knows that")
-    finally:
-        forget_servers()
-        cluster.stop()
 
 
 @pytest.mark.parametrize("lost", ["the first partition", "another one"])
@@ -163,11 +173,7 @@ def test_partitions_that_answer_are_swept_and_counted_while_a_node_is_away(
 ) -> None:
     published: list[str] = []
     monkeypatch.setattr("retry.lanes.publish_work", lambda task, key, *rest: published.append(key))
-    cluster = RedisCluster(tmp_path)
-    settings.REDIS_URL, settings.QUEUES_URL = cluster.url, f"unix://{redis_servers.state.socket}"
-    settings.STATE_PARTITIONS = 16
-    stores.BREAKERS.clear()
-    try:
+    with own_cluster(tmp_path, redis_servers, settings) as cluster:
         for work in WORKS:
             claim_calls.begun(work)
             root = f"retry:{{{claims.partition_of_work(work.key)}}}"
@@ -187,9 +193,6 @@ def test_partitions_that_answer_are_swept_and_counted_while_a_node_is_away(
             assert claims.count_queued(["paint.now", "fetch.ingest"]) == {"paint.now": len(there)}
             with pytest.raises(StoreUnavailable):
                 claims.count_queued(["fetch.ingest"])
-    finally:
-        forget_servers()
-        cluster.stop()
 
 
 def _state_of(work: Work) -> type:
