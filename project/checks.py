@@ -30,8 +30,9 @@ LISTENERS = {
     "retry": "RETRY_INSTANCE_LISTEN",
     "state": "STATE_LISTEN",
     "cache": "CACHE_LISTEN",
+    "metrics": "METRICS_LISTEN",
 }
-"""By role, the setting with the address at which this machine answers other machines."""
+"""By role, or what is no role, the setting with the address at which this machine answers other machines."""
 
 SERVERS = {"main": "MAIN_SERVERS", "retry": "RETRY_SERVERS"}
 """By role, the setting with the addresses at which other machines answer this one's front."""
@@ -41,7 +42,7 @@ STORES = {"state": "REDIS_URL", "cache": "CACHE_URL"}
 
 def check_roles(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
     """Checks ROLES against the places of the stores, of the database and of files, and what listens for whom."""
-    listening = [*_addresses(), *_open_instances(), *_open_stores(), *_idle_stores()]
+    listening = [*_addresses(), *_open_instances(), *_open_stores(), *_open_figures(), *_idle_stores()]
     if tuple(settings.ROLES) == ROLES or set(settings.ROLES) <= set(STORES):
         return listening
     return [*listening, *_missing_stores(), *_divided_roles(), *_unread_log(), *_lone_database(), *_lone_files()]
@@ -84,6 +85,14 @@ def _open_stores() -> Iterator[CheckMessage]:
             yield Error(text, hint=hint, id="project.E009")
         elif "\n" in getattr(settings, setting):
             yield Error(f"{setting} has more than one line.", id="project.E009")
+
+
+def _open_figures() -> Iterator[CheckMessage]:
+    listen = settings.METRICS_LISTEN
+    if listen and not _is_loopback(listen) and not settings.METRICS_TOKEN:
+        text = f"METRICS_LISTEN is {listen}, which other machines reach, and METRICS_TOKEN is empty: all get 403."
+        hint = "Set METRICS_TOKEN to a long random text, and have Prometheus send it."
+        yield Error(text, hint=hint, id="project.E014")
 
 
 def _idle_stores() -> Iterator[CheckMessage]:

@@ -9,15 +9,12 @@ django-health-check does not replace this: under WSGI it waits for a part that h
 
 import logging
 import math
-import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
-from secrets import compare_digest
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +24,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest, multiprocess
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
@@ -38,7 +35,7 @@ from resources.traffic import counter
 from retry import claims, lanes, responses, servers, stores
 from retry.conf import conf, partition_root
 
-from . import celery, figures, middleware
+from . import celery, exporter, figures, middleware
 
 EXAMINATION_SECONDS = 2.0
 PART_TIMEOUT_SECONDS = 1.0
@@ -343,57 +340,13 @@ def show_metrics(request: HttpRequest) -> HttpResponse:
         return _uncached("Metrics need a request from this machine, or METRICS_TOKEN.\n", status=403)
     if not settings.OBSERVE:
         return _uncached("Metrics are switched off (OBSERVE=0).\n", status=404)
-    registries = (_metrics_registry(), counter.requests_registry, figures.site_registry(_recent_health.parts()))
+    registries = (exporter.process_registry(), counter.requests_registry, figures.site_registry(_recent_health.parts()))
     return _uncached(b"".join(map(generate_latest, registries)), content_type=CONTENT_TYPE_LATEST)
 
 
-def _metrics_registry() -> CollectorRegistry:
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:  # one process, as in development
-        return REGISTRY
-    _forget_the_dead(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
-    registry = CollectorRegistry()
-    _WrittenCollector(registry)  # type: ignore[no-untyped-call]
-    return registry
-
-
-class _WrittenCollector(multiprocess.MultiProcessCollector):
-    """Reads the processes' files. The file of a process that has just begun is empty for a moment."""
-
-    def collect(self) -> Iterable[Metric]:
-        files = [str(file) for file in Path(self._path).glob("*.db") if _is_written(file)]
-        metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
-        return metrics
-
-
-def _is_written(file: Path) -> bool:
-    try:
-        return file.stat().st_size > 0
-    except FileNotFoundError:  # of a process that has just ended
-        return False
-
-
-def _forget_the_dead(directory: Path) -> None:
-    """Removes the gauges of processes that were killed together with their parent from the figures."""
-    for file in directory.glob("gauge_live*_*.db"):
-        if not _is_alive(Path("/proc", file.stem.rpartition("_")[2])):
-            file.unlink(missing_ok=True)  # another thread may remove it, too
-
-
-def _is_alive(process: Path) -> bool:
-    try:
-        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"  # a zombie waits for its parent only
-    except OSError:
-        return False
-
-
 def _may_see_figures(request: HttpRequest) -> bool:
-    return middleware.is_local_request(request) or _has_token(request)
-
-
-def _has_token(request: HttpRequest) -> bool:
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    wanted = settings.METRICS_TOKEN
-    return bool(wanted) and scheme.lower() == "bearer" and compare_digest(token.encode(), wanted.encode())
+    token = settings.METRICS_TOKEN
+    return middleware.is_local_request(request) or exporter.has_token(request.headers.get("Authorization", ""), token)
 
 
 def _uncached(body: str | bytes, status: int = 200, content_type: str = "text/plain; charset=utf-8") -> HttpResponse:

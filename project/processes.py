@@ -19,6 +19,9 @@ WORKER_ENVIRONMENT: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKI
 ROLES = ("state", "cache", "front", "main", "retry", "paint", "fetch", "work", "beat")
 """What a machine can do for the site. The servers `state` and `cache` are started where the site has none elsewhere."""
 
+EXPORTER = "metrics"
+"""A process of no role: it answers `/metrics` where METRICS_LISTEN is set."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
@@ -36,6 +39,7 @@ class ProcessPlan:
     own_cache: bool = True
     main_listen: str = ""
     retry_listen: str = ""
+    metrics_listen: str = ""
     state_max_bytes: int = 1024 * 1024 * 1024
     cache_max_bytes: int = 256 * 1024 * 1024
     paint_workers: int = 2
@@ -70,8 +74,8 @@ class SupervisedProcess:
 
 def list_processes(plan: ProcessPlan) -> list[SupervisedProcess]:
     workers = _small_workers if plan.small else _workers
-    makers = (_redis_servers, _instances, workers, _fetchers, _fronts)
-    return [process for make in makers for process in make(plan) if process.role in plan.roles]
+    makers = (_redis_servers, _instances, workers, _fetchers, _fronts, _exporters)
+    return [process for make in makers for process in make(plan) if process.role in (*plan.roles, EXPORTER)]
 
 
 def _redis_servers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
@@ -170,6 +174,20 @@ def _fronts(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     clearing = ("-m", "project.nginx_start", str(plan.runtime.nginx_pid), str(plan.runtime.socket("front")))
     command = (*plan.launcher, plan.python, *clearing, *plan.listening, "--", *nginx)
     yield SupervisedProcess("nginx", "front", command, priority=20, group="front")
+
+
+def _exporters(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
+    if plan.metrics_listen:
+        gunicorn = ("-m", "gunicorn", "--no-control-socket", "--threads", "2", "--log-level", "warning")
+        command = (
+            *plan.launcher,
+            plan.python,
+            *gunicorn,
+            "--bind",
+            plan.metrics_listen,
+            "project.exporter:application",
+        )
+        yield SupervisedProcess(EXPORTER, EXPORTER, command, priority=60)
 
 
 LOG_MAX_BYTES = 10_000_000

@@ -116,7 +116,7 @@ def _write_machine(plan: ProcessPlan, digests: machines.Digests) -> None:
 def _listening_settings(plan: ProcessPlan) -> list[str]:
     """The settings of this machine's listeners for other machines. Raises StartError for one that is no address."""
     started = {"main": "main" in plan.roles, "retry": "retry" in plan.roles}
-    started |= {"state": plan.own_state, "cache": plan.own_cache}
+    started |= {"state": plan.own_state, "cache": plan.own_cache, "metrics": bool(plan.metrics_listen)}
     found = [name for role, name in checks.LISTENERS.items() if started[role] and getattr(settings, name)]
     for name in found:
         if not nginx_config.is_address(getattr(settings, name)):
@@ -177,6 +177,7 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
         own_cache=own_cache,
         main_listen=settings.MAIN_LISTEN,
         retry_listen=settings.RETRY_INSTANCE_LISTEN,
+        metrics_listen=settings.METRICS_LISTEN if settings.OBSERVE else "",
         state_max_bytes=settings.STATE_MAX_BYTES,
         cache_max_bytes=settings.CACHE_MAX_BYTES,
         paint_workers=settings.PAINT_WORKERS,

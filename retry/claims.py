@@ -78,8 +78,7 @@ def begin_call(work: Work, *, refresh: bool, client: str = "", is_popular: bool 
     """
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
-    is_first = partition_of_work(work.key) == 0
-    if conf().RETRY_LANES[lane].get("first_partition") and not is_first:
+    if conf().RETRY_LANES[lane].get("first_partition") and not work.key.startswith(FIRST_PARTITION):
         raise ValueError(f"The key of work in the lane {lane} must begin with {FIRST_PARTITION}, not as {work.key}.")
     mode: LookMode = "refresh" if refresh else "begin"
     return _make_look_call(work.key, mode, work.kind, lane, spec, client, is_popular=is_popular)

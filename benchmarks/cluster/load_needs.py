@@ -130,11 +130,12 @@ def needs_of(load: Load) -> Needs:
         fetch_network=_fetched_bytes(load),
         work_cpu=costs.SCAN_CPU * load.feed_rate + costs.LOOK_UP_CPU * _look_ups(load),
         state_cpu=_state_cpu(load),
-        frontier_cpu=costs.STATE_PAGE * load.fetch_rate,
+        frontier_cpu=_frontier_cpu(load),
         state_bytes=_state_bytes(load),
         cache_cpu=costs.CACHE_HIT * asked
         + costs.CACHE_MISS * (load.cold_rate + load.awaited_rate)
-        + costs.CACHE_PAGE * load.fetch_rate,
+        + costs.CACHE_PAGE * load.feed_rate
+        + costs.CACHE_FILE * load.file_rate,
         due_feeds=load.feed_rate,
         database_cpu=costs.DATABASE_CPU * written + costs.READ_CPU * _look_ups(load),
         rows=rows,
@@ -186,7 +187,11 @@ def _fetched_bytes(load: Load) -> float:
 def _state_cpu(load: Load) -> float:
     cold = costs.STATE_MISS * (load.cold_rate + load.awaited_rate)
     joined = costs.STATE_JOIN * (load.waiting_rate - load.awaited_rate)
-    return cold + joined + costs.STATE_PAGE * load.fetch_rate
+    return cold + joined + _frontier_cpu(load)
+
+
+def _frontier_cpu(load: Load) -> float:
+    return costs.STATE_PAGE * load.feed_rate + costs.STATE_FILE * load.file_rate
 
 
 def _state_bytes(load: Load) -> float:

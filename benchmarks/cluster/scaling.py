@@ -19,7 +19,8 @@ PAINTERS, SLOTS = 8, 16
 WORK_SECONDS = 1
 ROUNDS = 10
 """So many pieces of work for each painter, or slot, of a machine: an ideal run takes as many seconds."""
-DOMAINS = 96
+DOMAINS = 64
+"""So many for each machine: with as many pieces of work for each domain, all runs have the same end."""
 LEAST = 0.9
 WARM_SECONDS = 60
 AT_ONCE, CLIENTS_PER_SECOND = 25, 100
@@ -58,11 +59,14 @@ def measure_fetchers() -> Iterator[Figure | Note]:
     settings = {"FETCH_SLOTS": str(SLOTS), "FETCH_DELAY_SECONDS": "0.01", "FETCH_MAX_PER_SECOND": "0"}
     rates = []
     for number in NUMBERS:
-        with running(number, "fetch", settings, waits_for="fetch") as machines, origins(machines.network) as slow:
+        with (
+            running(number, "fetch", settings, waits_for="fetch") as machines,
+            origins(machines.network, DOMAINS * number) as slow,
+        ):
             _warm_fetchers(machines, slow)
             slow.asked.clear()
             count = SLOTS * number * ROUNDS
-            _ask(machines, [f"/fetched/?url={slow.urls[n % DOMAINS]}/{uuid4().hex}" for n in range(count)])
+            _ask(machines, [f"/fetched/?url={slow.urls[n % len(slow.urls)]}/{uuid4().hex}" for n in range(count)])
             asked = sorted(slow.asked)
         if len(asked) != count:
             raise RuntimeError(f"{len(asked)} requests for {count} pages")
@@ -80,7 +84,7 @@ class SlowOrigins:
 
 
 @contextmanager
-def origins(network: Network) -> Iterator[SlowOrigins]:
+def origins(network: Network, domains: int) -> Iterator[SlowOrigins]:
     """Domains whose servers answer after a second."""
     slow = SlowOrigins()
 
@@ -92,7 +96,7 @@ def origins(network: Network) -> Iterator[SlowOrigins]:
             self.answer(200, self.path.encode(), Content_Type="text/plain")
 
     with ExitStack() as entered:
-        slow.urls = [entered.enter_context(serving(Slow, (network.gateway, 0))) for _ in range(DOMAINS)]
+        slow.urls = [entered.enter_context(serving(Slow, (network.gateway, 0))) for _ in range(domains)]
         yield slow
 
 

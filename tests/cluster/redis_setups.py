@@ -214,18 +214,27 @@ def _watched(name: str, primary: RedisNode) -> str:
     )
 
 
-def fail_over(site: SiteRedis, primary: RedisNode) -> None:
+def fail_over(primary: RedisNode, replica: RedisNode) -> None:
     """Kills a primary whose replica has missed the last second, and waits until the replica serves in its place."""
-    replica = site.replica_of(primary)
-    assert replica is not None
-    assert replica.process is not None
-    replica.process.send_signal(signal.SIGSTOP)
-    try:
+    with silent(replica):
         primary.client.client_kill_filter(_type="replica")  # nothing is left on its way
         time.sleep(LOST_SECONDS)
         primary.kill()
+    await_promotion(replica)
+
+
+@contextmanager
+def silent(node: RedisNode) -> Iterator[None]:
+    """A server that holds its connections and answers nothing."""
+    assert node.process is not None
+    node.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
     finally:
-        replica.process.send_signal(signal.SIGCONT)
+        node.process.send_signal(signal.SIGCONT)
+
+
+def await_promotion(replica: RedisNode) -> None:
     wait_until(lambda: _replication(replica)["role"] == "master", "the replica is promoted")
 
 

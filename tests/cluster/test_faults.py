@@ -15,9 +15,10 @@ from .hosts import Host
 from .load import Load
 from .recoveries import Recoveries
 from .redis_setups import SiteRedis
+from .servers import RedisNode
 from .world import Cluster
 
-OFF_SECONDS, CUT_SECONDS, SKEW_SECONDS, SKEWED_SECONDS = 10, 30, 30, 10
+OFF_SECONDS, CUT_SECONDS, SKEW_SECONDS, SKEWED_SECONDS, SILENT_SECONDS = 10, 30, 30, 10, 5
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +79,32 @@ def test_a_node_of_state_killed_that_has_not_the_first_partition(running: Load, 
     lose_primary(running, cluster.stores.redis, 1)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_primary_of_state_that_is_silent_and_back(running: Load, cluster: Cluster, number: int) -> None:
+    redis = cluster.stores.redis
+    primary, replica = primary_with_replica(redis, number)
+    with running.suffering(f"primary {number + 1} of `state` silent, its replica promoted"):
+        with redis_setups.silent(primary):
+            redis_setups.await_promotion(replica)
+            time.sleep(SILENT_SECONDS)
+        redis_setups.wait_until(redis.is_ready, "the silent primary follows the promoted one")
+    load.judge(running)
+
+
+def primary_with_replica(redis: SiteRedis, number: int) -> tuple[RedisNode, RedisNode]:
+    """Skips the test where no replica would take over."""
+    primary = next(iter(redis.servers()["state"][number:]), None)
+    replica = redis.replica_of(primary) if primary else None
+    if primary is None or replica is None:
+        pytest.skip("no replica would take over; see --stores")
+    return primary, replica
+
+
 def lose_primary(running: Load, redis: SiteRedis, number: int) -> None:
     """Kills that primary of `state`, and starts it again once its replica has taken over."""
-    primary = next(iter(redis.servers()["state"][number:]), None)
-    if primary is None or redis.replica_of(primary) is None:
-        pytest.skip("no replica would take over; see --stores")
+    primary, replica = primary_with_replica(redis, number)
     with running.suffering(f"primary {number + 1} of `state` killed, its replica promoted without the last second"):
-        redis_setups.fail_over(redis, primary)
+        redis_setups.fail_over(primary, replica)
     primary.start()
     redis_setups.wait_until(redis.is_ready, "the killed primary follows the promoted one")
     load.judge(running)

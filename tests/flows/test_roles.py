@@ -1,6 +1,7 @@
 """A site on several machines, by the documented commands: fronts, main and waiting instances and stores apart."""
 
 import os
+import re
 import socket
 import subprocess
 from collections import Counter
@@ -33,7 +34,7 @@ class DividedSite:
 
     def __init__(self, machines: Machines, folder: Path) -> None:
         self._machines = machines
-        self.ports = {name: free_port() for name in ("main", "retry", "state", "cache")}
+        self.ports = {name: free_port() for name in ("main", "retry", "state", "cache", "metrics")}
         machines.run(
             "stores", self._here(commands("ROLES=state,cache")), DATABASE_URL="postgres://nobody@192.0.2.1/none"
         )
@@ -46,7 +47,9 @@ class DividedSite:
         machines.shared |= {"PORT": str(port), "PUBLIC_URL": f"http://127.0.0.1:{port}"}
         machines.release()
         block = self._here(commands("ROLES=main,retry"))
-        self.first = machines.run("b", block.replace("main,retry", "main,retry,paint,fetch,work,beat", 1))
+        block_of_first = block.replace("main,retry", "main,retry,paint,fetch,work,beat", 1)
+        metrics = f"{MAINS[0]}:{self.ports['metrics']}"
+        self.first = machines.run("b", block_of_first, METRICS_LISTEN=metrics)
         self.second = machines.run("c", block.replace(*MAINS))
         self.front = machines.run("a", self._here(commands("ROLES=front OBSERVE=0")))
         self.base_url = self.front.base_url
@@ -114,6 +117,14 @@ def test_a_client_waits_for_cold_content_on_another_machine(site: DividedSite, n
     cold = requests.get(f"{site.base_url}/slow/{name}?seconds=0.5", timeout=60)
     assert cold.content == SlowContent(name).body
     assert [hop.status_code for hop in cold.history] == [302, 302]
+
+
+def test_a_machine_without_a_front_tells_the_figures_of_its_processes(site: DividedSite, name: str) -> None:
+    assert requests.get(f"{site.base_url}/slow/{name}?seconds=0", timeout=60).status_code == 200
+    asked = f"http://{MAINS[0]}:{site.ports['metrics']}/metrics"
+    told = requests.get(asked, timeout=10)
+    assert told.headers["Content-Type"].startswith("text/plain; version=")
+    assert re.search(r'^tarry_preparations_total\{outcome="stored",task="\S+"\} [1-9]', told.text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("instance", ["main", "retry"])

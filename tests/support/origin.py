@@ -63,4 +63,4 @@ OF_READER = ReaderPage()
 
 
 def page_work(url: str, name: str = "page") -> Work:
-    return Work(f"work:{name}", "page", "fetch.fast", "fetch.refresh", "tests.page", (url, f"content:{name}"))
+    return Work(f"fetch:{name}", "page", "fetch.fast", "fetch.refresh", "tests.page", (url, f"content:{name}"))

@@ -39,4 +39,4 @@ def fetched(request: HttpRequest) -> HttpResponse:
 def page_work(url: str) -> Work:
     """The work of fetching that page."""
     key = f"fetched:{sha256(url.encode()).hexdigest()}"
-    return Work(f"work:{key}", "fetched", "fetch.fast", "fetch.refresh", "slow.fetch", (url, key))
+    return Work(f"fetch:{key}", "fetched", "fetch.fast", "fetch.refresh", "slow.fetch", (url, key))

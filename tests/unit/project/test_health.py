@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import Client
 from pytest_django import Settings
 
-from project import celery, health
+from project import celery, exporter, health
 from project.health import PartProbe, UnhealthyError, examine_parts
 from resources.fetch.frontier import queue
 from retry import lanes, stores
@@ -311,6 +311,35 @@ def test_metrics_are_for_this_machine_and_holders_of_the_token(client: Client, s
     assert answer.status_code == (200 if sender in ALLOWED else 403)
     assert (b"# HELP tarry_answers" in answer.content) is (sender in ALLOWED)
     assert answer["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"REMOTE_ADDR": "127.0.0.1"}, 200),
+        ({"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer right"}, 200),
+        ({"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer wrong"}, 403),
+        ({"REMOTE_ADDR": "192.0.2.1"}, 403),
+        ({"REMOTE_ADDR": "127.0.0.1", "PATH_INFO": "/healthz"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "REQUEST_METHOD": "POST"}, 405),
+    ],
+)
+def test_the_exporter_answers_this_machine_and_holders_of_the_token(
+    monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], status: int
+) -> None:
+    monkeypatch.setenv("METRICS_TOKEN", "right")
+    answered = Mock()
+    [body] = exporter.application({"PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"} | asked, answered)
+    assert answered.call_args.args[0].startswith(f"{status} ")
+    assert (b"# HELP tarry_answers" in body) is (status == 200)
+
+
+def test_without_a_token_the_exporter_answers_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("METRICS_TOKEN", raising=False)
+    for address in ("::1", "192.0.2.1"):
+        asked = {"REMOTE_ADDR": address, "HTTP_AUTHORIZATION": "Bearer "}
+        exporter.application({"PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"} | asked, answered := Mock())
+        assert answered.call_args.args[0] == ("200 OK" if address == "::1" else "403 Forbidden")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.test import Client
 
-from project import health
+from project import exporter
 from project.middleware import FORM_MAX_BYTES
 from retry.errors import StoreUnavailable
 
@@ -153,7 +153,7 @@ def test_so_it_does_where_a_session_cannot_be_stored(admin_client: Client) -> No
 def test_only_what_is_away_comes_back(
     error: type[Exception], status: int, is_person: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_metrics_registry", Mock(side_effect=error("state.internal:6379")))
+    monkeypatch.setattr(exporter, "process_registry", Mock(side_effect=error("state.internal:6379")))
     monkeypatch.setattr(settings, "OBSERVE", True)
     answer = Client(raise_request_exception=False).get("/metrics", headers=PERSON if is_person else {})
     assert (answer.status_code, answer.get("Retry-After")) == (status, "1" if status == 503 else None)

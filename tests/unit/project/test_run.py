@@ -34,7 +34,8 @@ AT_HOME = {
     "STORAGES": {"default": storage_from("file:///srv/blobs")},
 }
 UNSET = {
-    **dict.fromkeys(("MAIN_LISTEN", "RETRY_INSTANCE_LISTEN", "STATE_LISTEN", "CACHE_LISTEN", "MACHINE_URL"), ""),
+    **dict.fromkeys(("MAIN_LISTEN", "RETRY_INSTANCE_LISTEN", "STATE_LISTEN", "CACHE_LISTEN"), ""),
+    **dict.fromkeys(("METRICS_LISTEN", "MACHINE_URL"), ""),
     **dict.fromkeys(("STATE_PASSWORD", "CACHE_PASSWORD"), ""),
     **dict.fromkeys(("FRONTS", "MAIN_SERVERS", "RETRY_SERVERS"), ()),
 }
@@ -290,6 +291,9 @@ def test_a_start_that_was_killed_while_it_collected_is_made_up_for(site: Site, m
         (("cache",), {"CACHE_LISTEN": "10.0.0.2:6379", "CACHE_PASSWORD": "long", **OWN_CACHE}, []),
         (("state", "cache"), {"REDIS_URL": "redis://10.0.0.1:6379/0"}, ["project.E013"]),
         (ROLES, {"CACHE_LISTEN": "127.0.0.1:1", "CACHE_URL": "redis://10.0.0.1:6379/0"}, ["project.E013"]),
+        (("paint",), {**ELSEWHERE, "METRICS_LISTEN": "10.0.0.2:9100", "METRICS_TOKEN": ""}, ["project.E014"]),
+        (("paint",), {**ELSEWHERE, "METRICS_LISTEN": "10.0.0.2:9100", "METRICS_TOKEN": "long"}, []),
+        (("paint",), {**ELSEWHERE, "METRICS_LISTEN": "127.0.0.1:9100", "METRICS_TOKEN": ""}, []),
         (("front", "main", "retry"), ELSEWHERE, ["project.E005"]),
         (("front", "main", "retry"), {**ELSEWHERE, "OBSERVE": False}, []),
         (("front", "main", "retry", "work", "beat"), ELSEWHERE, []),

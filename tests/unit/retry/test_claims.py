@@ -30,6 +30,13 @@ def test_a_copy_whose_reply_was_lost_may_ask_again(work: Work) -> None:
     assert started[0] > token
 
 
+def test_work_of_the_fetchers_lanes_has_a_key_of_the_first_partition(work: Work) -> None:
+    fetched = replace(work, lane="fetch.fast", refresh_lane="fetch.refresh")
+    with pytest.raises(ValueError, match=f"must begin with fetch:, not as {work.key}"):
+        claims.begin_call(fetched, refresh=False)
+    assert claims.begin_call(replace(fetched, key=f"fetch:{work.key}"), refresh=False)
+
+
 def test_a_done_mark_blocks_another_preparation_but_no_refresh(work: Work) -> None:
     assert claim_calls.finish(work, claim_calls.running(work))
     assert [claim_calls.begin(work), claim_calls.look(work)] == [WorkDone("stored", ANY)] * 2

@@ -114,8 +114,8 @@ def test_a_host_that_asked_to_be_left_alone_is_left_alone_for_as_long_when_the_c
     frontier.claimed()
 
 
-WORK = Work("work:page", "tests.page", "fetch.fast", "fetch.refresh", "page", ("https://a.example.com/1",))
-LATE = replace(WORK, key="work:late")
+WORK = Work("fetch:page", "tests.page", "fetch.fast", "fetch.refresh", "page", ("https://a.example.com/1",))
+LATE = replace(WORK, key="fetch:late")
 
 
 def claim_and_start_dead() -> jobs.DeadJob:

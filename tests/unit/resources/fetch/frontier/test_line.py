@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("clock")
 
 def queued(name: str, **given: object) -> str:
     """The key of a work whose job is enqueued as dispatch does it."""
-    work = Work(f"w:{name}", "fetch", "fetch.fast", "fetch.refresh", "t")
+    work = Work(f"fetch:{name}", "fetch", "fetch.fast", "fetch.refresh", "t")
     url = f"https://a.example.com/{name}"
     waiter = Waiter(work.key, token=begun(work).token)
     enqueue(FetchJob(url, job_key("t", "", url), waiter, **given))  # type: ignore[arg-type]
