@@ -26,6 +26,9 @@ from . import release, schedule
 
 WORKER_SIGN_IN_SECONDS = 10
 
+SILENT_SECONDS = 10
+"""A connection to the broker that is silent for longer is given up: a worker asks once a second."""
+
 _worker_counts = machines.WorkerCounts(partial(stores.fast_client, "state"))
 
 _workers_log = logging.getLogger("tarry.workers")
@@ -49,7 +52,8 @@ def _wait_for_the_broker(**_: Any) -> None:
     app.conf.update(
         broker_transport_options={
             "socket_connect_timeout": 5,
-            "socket_timeout": 60,
+            "socket_timeout": SILENT_SECONDS,
+            "health_check_interval": SILENT_SECONDS // 2,
             "socket_keepalive": True,
             "queue_order_strategy": _queue_order(),
             **settings.QUEUES_OPTIONS,

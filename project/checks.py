@@ -174,6 +174,7 @@ def digest_settings() -> machines.Digests:
         "DATABASE_URL": _find_database(),
         "STORAGE_URL": (storage["BACKEND"], options.get("bucket_name"), options.get("location", "")),
         "PUBLIC_URL": settings.PUBLIC_URL,
+        "QUEUES_URL": bool(settings.QUEUES_URL),
         "STATE_PARTITIONS": getattr(settings, "STATE_PARTITIONS", None),
     }
     if storage_folder(storage):
@@ -196,11 +197,21 @@ def _find_database() -> str | None:
 
 def compare_machines(digests: machines.Digests) -> list[CheckMessage]:
     """Checks the settings with these digests against those of living machines, and this one's name."""
+    others = _read_others()
+    return [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
+
+
+def compare_settings(digests: machines.Digests) -> list[CheckMessage]:
+    """Does the same without the name, as long as the machine's own earlier record may be there."""
+    others = _read_others()
+    return [*_different_settings(digests, others), *_lone_places(others)]
+
+
+def _read_others() -> Sequence[machines.HeardMachine]:
     try:
-        others = machines.read_machines(stores.fast_client("state"))
+        return machines.read_machines(stores.fast_client("state"))
     except RedisError:
         return []
-    return [*_taken_name(others), *_different_settings(digests, others), *_lone_places(others)]
 
 
 def _lone_places(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:
@@ -208,6 +219,9 @@ def _lone_places(others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessa
     parts = [one for one in others if one.is_alive and one.name != settings.MACHINE and set(one.roles) - set(STORES)]
     if parts and tuple(settings.ROLES) == ROLES:
         yield from (*_lone_database(), *_lone_files())
+    if parts and "cache" in settings.ROLES and is_own_store("cache") and not settings.CACHE_LISTEN:
+        text = "The site has other machines, and CACHE_URL names a server of this one alone."
+        yield Error(text, hint="Set CACHE_URL to that of the others, or CACHE_LISTEN for them.", id="project.E002")
 
 
 def _different_settings(digests: machines.Digests, others: Sequence[machines.HeardMachine]) -> Iterator[CheckMessage]:

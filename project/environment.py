@@ -69,7 +69,7 @@ class Environment:
 
     def processes(self, name: str, default: int) -> int:
         """A number of processes; `auto` is one for each core."""
-        return os.cpu_count() or 1 if self.text(name, "") == "auto" else self.whole(name, default)
+        return len(os.sched_getaffinity(0)) if self.text(name, "") == "auto" else self.whole(name, default)
 
     def some(self, name: str, choices: Sequence[str]) -> list[str]:
         """Some of the choices, in their order; by default all."""

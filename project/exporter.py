@@ -33,7 +33,7 @@ def _find_answer(environment: dict[str, Any]) -> tuple[str, bytes]:
     if environment["REQUEST_METHOD"] not in {"GET", "HEAD"}:
         return "405 Method Not Allowed", b"Only GET and HEAD are answered.\n"
     given: str = environment.get("HTTP_AUTHORIZATION", "")
-    is_local = ip_address(environment["REMOTE_ADDR"]).is_loopback
+    is_local = ip_address(environment["REMOTE_ADDR"]).is_loopback and "HTTP_X_FORWARDED_FOR" not in environment
     if not is_local and not has_token(given, os.environ.get("METRICS_TOKEN", "")):
         return "403 Forbidden", b"Metrics need a request from this machine, or METRICS_TOKEN.\n"
     return FOUND, generate_latest(process_registry())

@@ -174,8 +174,9 @@ def _release_lock(data: DataDirectory) -> Iterator[None]:
         return
     holder = connection.copy()  # a migration may close the usual one
     try:
+        holder.set_autocommit(False)  # a lock of a transaction ends with it behind a pooler, too
         with holder.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [ADVISORY_LOCK])
         yield
     finally:
         holder.close()

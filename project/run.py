@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from django.conf import settings
+from django.core.checks import CheckMessage
 
 from resources import machines
 
@@ -40,6 +42,7 @@ def prepare_run() -> list[str]:
     if set(settings.ROLES) <= STORES:
         release.check_settings()
     elif settings.RELEASE:
+        _refuse(checks.compare_settings(checks.digest_settings()))
         release.release_site(data, samples)
     else:
         release.await_release(data)
@@ -87,11 +90,16 @@ def _compare_settings() -> machines.Digests:
     checks.await_earlier_start()
     checks.await_start()
     found = checks.compare_machines(digests)
-    if errors := [f"{one.msg} {one.hint} ({one.id})" for one in found if one.is_serious()]:
-        raise StartError(" ".join(errors))
+    _refuse(found)
     for one in found:
         print(f"Warning: {one.msg} {one.hint} ({one.id})", file=sys.stderr)
     return digests
+
+
+def _refuse(found: Sequence[CheckMessage]) -> None:
+    """Raises StartError for errors."""
+    if errors := [f"{one.msg} {one.hint} ({one.id})" for one in found if one.is_serious()]:
+        raise StartError(" ".join(errors))
 
 
 def _write_machine(plan: ProcessPlan, digests: machines.Digests) -> None:

@@ -93,6 +93,8 @@ class ServerUrl:
     @classmethod
     def parse(cls, url: str) -> "ServerUrl":
         parts = urlsplit(url)
+        if parts.scheme not in {SENTINEL, CLUSTER}:
+            raise ValueError(f"{parts.scheme}:// is unknown: Sentinels and Clusters are asked without TLS")
         service, _, database = parts.path.strip("/").partition("/")
         nodes = tuple(_parse_node(node, parts) for node in parts.netloc.rpartition("@")[2].split(","))
         if (parts.scheme == SENTINEL) != bool(service) or not (database or "0").isdecimal():

@@ -57,9 +57,10 @@ RECOVERIES = pytest.StashKey[Recoveries]()
 
 @pytest.fixture(scope="package")
 def recoveries(request: pytest.FixtureRequest) -> Recoveries:
-    """The table of this run, `.pytest_cache/d/cluster/recoveries.md`."""
+    """The table of this run, `.pytest_cache/d/cluster/recoveries-KIND.md`, by the kind of its Redis."""
     folder = request.config.cache.mkdir("cluster")
-    return request.config.stash.setdefault(RECOVERIES, Recoveries(folder / "recoveries.md"))
+    file = folder / f"recoveries-{request.config.getoption('--stores')}.md"
+    return request.config.stash.setdefault(RECOVERIES, Recoveries(file))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -124,8 +124,8 @@ def test_without_main_the_answer_is_a_503_that_says_when_to_come_back(site: Runn
     assert json.loads(answer.body)["status"] == 503
 
 
-@pytest.mark.parametrize("probe", ["/healthz/live", "/healthz/ready"])
-def test_balancers_ask_main_under_any_host(site: RunningFront, probe: str) -> None:
+@pytest.mark.parametrize("probe", ["/healthz/live", "/healthz/ready", "/metrics"])
+def test_balancers_and_prometheus_ask_main_under_any_host(site: RunningFront, probe: str) -> None:
     assert site.get(probe, host="10.0.0.7").status == 200
     [asked] = site.main.asked
     assert (asked.target, asked.headers["host"]) == (probe, "localhost")

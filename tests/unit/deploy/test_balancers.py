@@ -80,6 +80,12 @@ def test_haproxy_takes_a_front_out_and_asks_another_one() -> None:
     assert "http-after-response set-status 503 if { status 502 504 }" in text
 
 
+def test_nginx_says_when_to_come_back_without_a_front() -> None:
+    text = (EXAMPLES / "nginx.conf").read_text()
+    assert "error_page 502 504 = @away;" in text
+    assert re.search(r"location @away \{\s+add_header Retry-After 1 always;\s+return 503;", text)
+
+
 def test_haproxy_is_tried_with_the_same_lines(certificate: Path) -> None:
     text = adapt_haproxy("127.0.0.1:18080", {"a": "127.0.0.1:18081"})
     assert check_haproxy(text, certificate) == ""

@@ -22,7 +22,10 @@ env = Environment()
         *((text, lambda: env.number("NAME", 1.5), value) for text, value in [("25", 25.0), ("0.5", 0.5), ("", 1.5)]),
         *((text, lambda: env.switch("NAME", True), True) for text in ("1", "True", "")),
         *((text, lambda: env.switch("NAME", True), False) for text in ("off", "0")),
-        *((text, lambda: env.processes("NAME", 3), value) for text, value in [("auto", os.cpu_count()), ("", 3)]),
+        *(
+            (text, lambda: env.processes("NAME", 3), value)
+            for text, value in [("auto", len(os.sched_getaffinity(0))), ("", 3)]
+        ),
         *(
             (text, lambda: env.some("NAME", ("a", "b", "c")), value)
             for text, value in [("c,a", ["a", "c"]), ("b", ["b"])]

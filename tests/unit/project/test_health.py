@@ -320,6 +320,7 @@ def test_metrics_are_for_this_machine_and_holders_of_the_token(client: Client, s
         ({"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer right"}, 200),
         ({"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer wrong"}, 403),
         ({"REMOTE_ADDR": "192.0.2.1"}, 403),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.1"}, 403),
         ({"REMOTE_ADDR": "127.0.0.1", "PATH_INFO": "/healthz"}, 404),
         ({"REMOTE_ADDR": "127.0.0.1", "REQUEST_METHOD": "POST"}, 405),
     ],

@@ -17,7 +17,7 @@ from supervisor import events
 from supervisor.states import ProcessStates
 
 from project import celery, checks, health, run
-from project.environment import storage_from
+from project.environment import own_store_url, storage_from
 from project.paths import DataDirectory, RuntimeDirectory
 from project.preflight import StartError
 from project.processes import ROLES, ProcessPlan, list_processes
@@ -144,12 +144,26 @@ def test_whole_machines_with_files_of_their_own_are_warned_of_each_other(
 ) -> None:
     state = stores.fast_client("state")
     settings.MACHINE, settings.INSTALLATION, settings.ROLES = "a", "mine", list(ROLES)
-    settings.STORAGES = {**settings.STORAGES, "default": storage}
+    settings.STORAGES, settings.CACHE_LISTEN = {**settings.STORAGES, "default": storage}, "127.0.0.1:6380"
     monkeypatch.setattr(checks, "_lone_database", lambda: iter(()))
     note(state, other, installation="mine", roles=["main"])
     assert [one.id for one in checks.compare_machines({})] == ids
     note(state, other, installation="mine", roles=["state"])
     assert checks.compare_machines({}) == []
+
+
+@pytest.mark.usefixtures("redis_servers")
+@pytest.mark.parametrize(
+    ("url", "listen", "ids"),
+    [("", "", ["project.E002"]), ("", "10.0.0.4:6380", []), ("redis://10.0.0.4:6380/0", "", [])],
+    ids=["of its own", "that listens", "elsewhere"],
+)
+def test_a_machine_beside_others_has_their_cache(settings: Settings, url: str, listen: str, ids: list[str]) -> None:
+    settings.MACHINE, settings.INSTALLATION, settings.ROLES = "a", "mine", ["main", "state", "cache"]
+    settings.CACHE_URL = url or own_store_url(RuntimeDirectory(settings.RUNTIME_DIR).socket("cache"), "")
+    settings.CACHE_PASSWORD, settings.CACHE_LISTEN = "", listen
+    note(stores.fast_client("state"), "b", installation="other", roles=["main"])
+    assert [one.id for one in checks.compare_settings({})] == ids
 
 
 @pytest.mark.django_db

@@ -237,6 +237,15 @@ def test_the_example_asks_fronts_as_they_are_deployed() -> None:
     assert {target.partition(":")[2] for target in targets} == {"8000", "9100"}  # fronts; machines without one
 
 
+def test_pods_are_asked_at_the_ports_that_they_name() -> None:
+    [job] = yaml.safe_load((MONITORING / "kubernetes.yml").read_text())["scrape_configs"]
+    parts, ports = (one["regex"].split("|") for one in job["relabel_configs"] if one.get("action") == "keep")
+    texts = {name: (MONITORING.parent / "kubernetes" / f"{name}.yaml").read_text() for name in parts}
+    named = {name: re.findall(r"name: (\w+), containerPort", text) for name, text in texts.items()}
+    assert named == {"web": [ports[0]], **{name: [ports[1]] for name in ("paint", "fetch", "work")}}
+    assert all(f"app.kubernetes.io/component: {name}" in text for name, text in texts.items())
+
+
 def test_each_rule_has_such_series() -> None:
     assert set(re.findall(r"alert: (\w+)", RULES.read_text())) == set(SERIES)
 

@@ -99,6 +99,7 @@ def commands(data: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("django.setup", lambda: None)  # it is set up
     monkeypatch.setattr(os, "execv", Mock())
     monkeypatch.setattr(run, "_announce", Mock())
+    monkeypatch.setattr(checks, "digest_settings", dict)
     monkeypatch.setattr(release, "_make_admin", Mock())
     monkeypatch.setattr(release, "call_command", called)
     monkeypatch.setattr(preflight, "raise_file_limit", lambda: 1024)

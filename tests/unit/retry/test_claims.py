@@ -276,7 +276,9 @@ def test_both_copies_of_promoted_work_leave_nothing_behind(first: str, work: Wor
 
 
 def test_promoted_work_is_looked_after_as_soon_as_its_new_lane_demands(work: Work, servers: RedisServers) -> None:
-    work = replace(work, key=f"fetch:{work.key}", lane="paint.now", refresh_lane="fetch.refresh")  # a publisher knows the turns of its works
+    work = replace(
+        work, key=f"fetch:{work.key}", lane="paint.now", refresh_lane="fetch.refresh"
+    )  # a publisher knows the turns of its works
     servers.state.client.set(f"retry:{{0}}:duration:{work.kind}", 1_000_000)
     claim_calls.begun(work, refresh=True)
     late = servers.state.client.zscore("retry:{0}:claims", work.key) or 0
