@@ -102,6 +102,11 @@ def mark_entries(found: Sequence[ComparedEntry]) -> list[EntryMarks]:
     return [_mark_entry(entry, ids, links) for entry in found]
 
 
+def mark_id(written: str) -> frozenset[str]:
+    """Returns the identities of entries that output names by this text: their own id, or their own link."""
+    return frozenset((_digest("id", written), _digest("link", written)))
+
+
 def entry_happened_at(entry: ComparedEntry, seen_at: datetime, place: int = 0) -> datetime:
     """The time of an entry in lists: its own date, but not later than it was seen.
 

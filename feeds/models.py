@@ -232,6 +232,8 @@ class Entry(models.Model):
 
     `happened_at` is its place in lists. Searches look at `text`. `left_at` is when it left the feed's document:
     until then it is not pruned, or it would come as new again. `size` is the length of `data` in characters of JSON.
+    `shared_id` tells which entry had its id, or its link if it has none, when it came: none (0), one of another feed
+    (1), one of its own feed (2).
     """
 
     feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
@@ -244,6 +246,7 @@ class Entry(models.Model):
     text = models.TextField(blank=True)
     data = models.JSONField()
     size = models.PositiveIntegerField(default=0)
+    shared_id = models.PositiveSmallIntegerField(default=0, db_default=0, editable=False)
     happened_at = models.DateTimeField()
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()
@@ -256,6 +259,7 @@ class Entry(models.Model):
         indexes = (
             models.Index(fields=("feed", "-happened_at", "-id"), name="entries_of_a_feed"),
             models.Index(fields=("-happened_at", "-id"), name="entries_by_time"),
+            models.Index(fields=("identity",), name="entries_by_identity"),
             models.Index(fields=("left_at",), condition=Q(left_at__isnull=False), name="entries_that_left"),
         )
 

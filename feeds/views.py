@@ -4,23 +4,28 @@ A process reads each feed's row twice a second at the most; while the database i
 """
 
 import ipaddress
+import re
 import time
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 
-from resources import database
+from resources import database, problems
 from resources.prewarm.pieces import Piece, WantedContent, take_slowest_lane
+from resources.problems import Problem
+from resources.tokens import auth
 from retry import contents, deferral, headers, responses, stores
 from retry.errors import StoreUnavailable
 
 from . import credentials, feed_rows
 from .errors import PageQueryError, UnknownFeedError
-from .models import Category, Feed
+from .models import Category, Feed, Follow
 from .pages import page_entries, render
 from .pages.query import PageQuery
 from .pages.render import GRACE_SCANS
@@ -35,18 +40,25 @@ MAX_KNOWN_SUBJECTS = 10_000
 
 COMBINATION_KIND = "feeds"
 
+FOLLOWED_BY = "followed-by"
+MAX_LISTED_FOLLOWS = 2_000
+"""Feeds of a list that main writes while the client waits."""
+_USER_NAME = re.compile(r"[\w.@+-]{1,150}")
+
 
 @responses.read_only
 @database.answer_outages
 def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
-    """`/feeds/<slug>.<atom|rss|json>`, `/feeds/category/<slug>.…`, `/feeds/all.…`, and the pages for people."""
+    """`/feeds/<slug>.<atom|rss|json>`, `/feeds/category/<slug>.…`, `/feeds/all.…` (or .opml), and pages for people."""
     try:
         asked = PageQuery.read(request.path, dict(request.GET.lists()))
     except PageQueryError as error:
         return responses.problem_response(400, str(error), cache_status="Tarry; fwd=bypass")
     if asked is None:
         return responses.not_found_response(NO_SUCH_FEED)
-    if not PageQuery.knows(request.GET):
+    if asked.is_list and FOLLOWED_BY in request.GET:
+        return _serve_followed(request, asked)
+    if not asked.knows(request.GET):
         return _redirect_without_strangers(asked)
     try:
         subject = find_known_subject(asked)
@@ -59,6 +71,44 @@ def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
         links = [*((hub, "hub") for hub in hubs), (f"{page_entries.site_url()}{asked.address}", "self")]
         answer["Link"] = ", ".join(f'<{url}>; rel="{rel}"' for url, rel in links)  # the hub and the topic (WebSub, 4)
     return answer
+
+
+def _serve_followed(request: HttpRequest, asked: PageQuery) -> HttpResponse:
+    """The feeds of a combination that a user follows, for the user's tokens and those that may manage feeds."""
+    try:
+        user_id = _find_follower(request)
+        category = page_entries.find_subject(asked)
+    except Problem as refusal:
+        return refusal.response()
+    except UnknownFeedError:
+        return responses.not_found_response(NO_SUCH_FEED)
+    assert isinstance(category, Category)
+    body = render.render_list(category, followed_by=user_id)
+    given = {
+        "Cache-Control": "private, no-cache",
+        "Cache-Status": "Tarry; fwd=bypass",
+        "Content-Type": render.OPML_MEDIA_TYPE,
+        "ETag": f'"{sha256(body).hexdigest()[:32]}"',
+        "Vary": "Authorization",
+    }
+    return responses.conditional_response(request, HttpResponse(body, headers=given), None)
+
+
+def _find_follower(request: HttpRequest) -> int:
+    """Returns the id of the user that the address names. Raises Problem unless the token may see whom it follows."""
+    token, names = auth.Token()(request), request.GET.getlist(FOLLOWED_BY)
+    if token is None:
+        raise Problem(401, problems.NO_TOKEN, WWW_Authenticate=problems.CHALLENGE)
+    if len(names) != 1 or not _USER_NAME.fullmatch(names[0]):
+        raise Problem(400, f"{FOLLOWED_BY} is the name of one user.")
+    found = get_user_model().objects.filter(**{get_user_model().USERNAME_FIELD: names[0]}).first()
+    if not token.may_manage_feeds and (found is None or found.pk != token.user_id):
+        raise Problem(403, f"The token “{token}” is not of this user, and may not manage feeds.")
+    if found is None:
+        raise Problem(404, "There is no such user.")
+    if Follow.objects.filter(user=found.pk).count() > MAX_LISTED_FOLLOWS:
+        raise Problem(422, f"This user follows more than {MAX_LISTED_FOLLOWS:,} feeds, which is too many for a list.")
+    return found.pk
 
 
 def _redirect_without_strangers(asked: PageQuery) -> HttpResponse:
@@ -185,9 +235,7 @@ def warm_piece(counted_key: str, requests: float) -> Piece | None:
 def _counted_query(counted_key: str) -> PageQuery | None:
     """Returns the query for the first page without parameters: others are left to their readers."""
     match counted_key.split(":"):
-        case [kind, slug, ("atom" | "rss" | "json" | "html") as page_format, ""]:
-            of_feed = kind != COMBINATION_KIND
-            page = PageQuery.page_of_feed(slug) if of_feed else PageQuery.page_of_category(slug)
-            return page.as_format(page_format)
+        case [kind, slug, ("atom" | "rss" | "json" | "html" | "opml") as page_format, ""]:
+            return PageQuery(kind == COMBINATION_KIND, slug, page_format)
         case _:
             return None

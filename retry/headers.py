@@ -63,7 +63,14 @@ It takes a malformed date for the last second before 1970.
 
 COMPRESSED_TYPES = (
     *("text/html", "text/css", "text/javascript", "text/plain", "application/json", "application/problem+json"),
-    *("application/geo+json", "image/svg+xml", "application/atom+xml", "application/rss+xml", "application/feed+json"),
+    *(
+        "application/geo+json",
+        "image/svg+xml",
+        "application/atom+xml",
+        "application/rss+xml",
+        "application/feed+json",
+        "text/x-opml",
+    ),
 )
 COMPRESSED_MIN_BYTES = 1024
 """The types that nginx compresses, and the length from which on it does."""

@@ -24,10 +24,10 @@ from .. import categories, feed_rows, followers, health
 from ..errors import PageQueryError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
-from ..output.output_page import FeedOrigin
 from ..pages import page_entries
 from ..pages.page_entries import SelectionBounds
 from ..pages.query import MAX_SEARCH_CHARACTERS, MAX_SEARCH_WORDS, PageQuery
+from ..parser.documents import ParsedEntry
 
 router = Router(tags=["feeds"])
 
@@ -201,8 +201,7 @@ def feed_description(
     )
 
 
-def entry_description(row: Entry, origin: FeedOrigin) -> EntryDescribed:
-    entry = page_entries.load_entry(row, origin)
+def _describe_entry(row: Entry, entry: ParsedEntry) -> EntryDescribed:
     return EntryDescribed(
         **_copy_fields(entry, _ENTRY_FIELDS),
         authors=[author.name or author.email or author.url for author in entry.authors],
@@ -289,8 +288,9 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     assert asked is not None
     found = page_entries.select_entries(asked, feed, SelectionBounds(MAX_SEARCHED_ENTRIES, MAX_ENTRIES_CHARACTERS))
     older, origin = {**given, "before": str(found.older)}, page_entries.find_origin(feed)
+    read = page_entries.load_entries([(row, origin) for row in found.entries])
     return Entries(
-        entries=[entry_description(row, origin) for row in found.entries],
+        entries=[_describe_entry(row, entry) for row, (entry, _) in zip(found.entries, read, strict=True)],
         next=_next_url(request, older) if found.older else None,
     )
 

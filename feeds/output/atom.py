@@ -13,7 +13,7 @@ _NAMESPACES: dict[Any, str] = {None: ATOM, "media": MEDIA, "georss": GEORSS}
 
 
 def render(page: OutputPage) -> bytes:
-    feed = page.feed
+    feed = output_page.present_head(page.feed)
     root = etree.Element(f"{{{ATOM}}}feed", nsmap=_NAMESPACES)
     if feed.language:
         root.set(f"{{{XML}}}lang", feed.language)
@@ -44,10 +44,11 @@ def _add_category(parent: etree._Element, category: ParsedCategory) -> None:
 
 
 def _add_entry(root: etree._Element, page: OutputPage, entry: ParsedEntry) -> None:
-    element = add_element(root, f"{{{ATOM}}}entry")
+    element, own_id = add_element(root, f"{{{ATOM}}}entry"), page.unique_id(entry)
+    entry = output_page.present_entry(entry)
     if entry.language:
         element.set(f"{{{XML}}}lang", entry.language)
-    _add(element, "id", page.unique_id(entry))
+    _add(element, "id", own_id)
     _add(element, "title", entry.title)
     if entry.published:
         _add(element, "published", format_timestamp(entry.published))
@@ -68,5 +69,17 @@ def _add_entry(root: etree._Element, page: OutputPage, entry: ParsedEntry) -> No
         _add(element, "summary", entry.summary, type="html")
     if entry.content or not entry.link:  # one of both must be there (RFC 4287, 4.1.2)
         _add(element, "content", entry.content, type="html")
-    output_page.add_source(element, entry)
+    _add_source(element, entry)
     output_page.add_extras(element, entry)
+
+
+def _add_source(parent: etree._Element, entry: ParsedEntry) -> None:
+    """Adds the source (RFC 4287, 4.2.11)."""
+    if entry.source is None:
+        return
+    source = add_element(parent, f"{{{ATOM}}}source")
+    output_page.add_text(source, f"{{{ATOM}}}id", entry.source.url)
+    output_page.add_text(source, f"{{{ATOM}}}title", entry.source.title)
+    for relation, address in (("self", entry.source.url), ("alternate", entry.source.link)):
+        if address:
+            _add(source, "link", rel=relation, href=address)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..parser import markup
 from ..parser.documents import JSON_EXTENSION, Author, Enclosure, ParsedCategory, ParsedEntry
+from . import output_page
 from .output_page import OutputPage, format_timestamp
 
 MEDIA_TYPE = "application/feed+json"
@@ -16,7 +17,7 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 def render(page: OutputPage) -> bytes:
     """Returns the document, in UTF-8. Values without a field in JSON Feed are in an extension (`_tarry`)."""
-    feed = page.feed
+    feed = output_page.present_head(page.feed)
     own = {"id": feed.id, "updated": format_timestamp(feed.updated or page.updated), "rights": feed.rights}
     document = {
         "version": JSON_FEED_VERSION,
@@ -42,6 +43,7 @@ def _without_empty(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry_item(page: OutputPage, entry: ParsedEntry) -> dict[str, Any]:
+    own_id, entry = page.unique_id(entry), output_page.present_entry(entry)
     summary = markup.html_to_text(entry.summary)
     own = {
         "summary_html": entry.summary if markup.escape_text(summary) != entry.summary else "",
@@ -51,7 +53,7 @@ def _entry_item(page: OutputPage, entry: ParsedEntry) -> dict[str, Any]:
         "point": asdict(entry.point) if entry.point else None,
     }
     item = {
-        "id": page.unique_id(entry),
+        "id": own_id,
         "url": entry.link,
         "title": entry.title,
         "summary": summary,

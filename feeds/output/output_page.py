@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import quote
 
+import idna
 from lxml import etree
 
 from ..parser import charset
@@ -50,7 +51,7 @@ class OutputPage:
         elif is_absolute_iri(written):
             return written
         feed = entry.source.url if entry.source and entry.source.url else self.feed.self_link or self.address
-        return f"{feed.partition('#')[0]}#{quote(written, safe='')}"
+        return f"{encode_address(feed.partition('#')[0])}#{quote(written, safe='')}"
 
 
 def is_absolute_iri(text: str) -> bool:
@@ -61,6 +62,91 @@ def is_absolute_iri(text: str) -> bool:
 def format_timestamp(moment: datetime) -> str:
     """RFC 3339, in UTC, with a fraction only where there is one."""
     return moment.isoformat().replace("+00:00", "Z")
+
+
+_UNSAFE = re.compile(r"[^!$&'()*+,\-./0-9:;=?@A-Z_a-z~%#]|%(?![0-9A-Fa-f]{2})")
+_AUTHORITY = re.compile(
+    r"(?P<scheme>https?://)(?P<user>[^/?#@]*@)?(?P<host>\[[0-9A-Fa-f:.]*\]|[^/?#:]*)", re.IGNORECASE
+)
+_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]*\]")
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*", re.ASCII)
+
+
+def encode_address(address: str) -> str:
+    """Returns an address in the characters of RFC 3986: its host by IDNA, all others percent-encoded in UTF-8."""
+    if not _UNSAFE.search(address):
+        return address
+    place = _AUTHORITY.match(address)
+    if place is None:
+        return _encode_unsafe(address)
+    before = f"{place['scheme']}{_encode_unsafe(place['user'] or '')}"
+    return before + _encode_host(place["host"]) + _encode_unsafe(address[place.end() :])
+
+
+def _encode_host(host: str) -> str:
+    if host.isascii():
+        return host if _IPV6.fullmatch(host) else _encode_unsafe(host)
+    try:
+        return idna.encode(host, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        return _encode_unsafe(host)
+
+
+def _encode_unsafe(text: str) -> str:
+    return _UNSAFE.sub(lambda found: quote(found[0], safe="", errors="replace"), text)
+
+
+_TAG = re.compile(r'<[a-z](?:[^<>"]|"[^"]*")*>')
+_ADDRESS_ATTRIBUTE = re.compile(r' (href|src|poster)="([^"]*)"')
+
+
+def encode_addresses_in(html: str) -> str:
+    """Returns sanitised HTML with encoded addresses. Its attributes have double quotes, and its text no `<`."""
+    if html.isascii() and " " not in "".join(address for _, address in _ADDRESS_ATTRIBUTE.findall(html)):
+        return html
+    return _TAG.sub(lambda tag: _ADDRESS_ATTRIBUTE.sub(_encode_attribute, tag[0]), html)
+
+
+def _encode_attribute(match: re.Match[str]) -> str:
+    return f' {match[1]}="{encode_address(match[2])}"'
+
+
+def format_language(tag: str) -> str:
+    """Returns a language tag in its usual case (RFC 5646, 2.1.1): `en-US`, `zh-Hant`. Other texts stay as they are."""
+    if not _LANGUAGE.fullmatch(tag):
+        return tag
+    first, *parts = tag.lower().replace("_", "-").split("-")
+    single = next((place for place, part in enumerate((first, *parts)) if len(part) == 1), len(parts) + 1)
+    usual = {2: str.upper, 4: str.title}
+    return "-".join((first, *(usual.get(len(part), str)(part) for part in parts[: single - 1]), *parts[single - 1 :]))
+
+
+def present_head(feed: FeedHead) -> FeedHead:
+    """Returns the head as output has it: with encoded addresses and a formatted language."""
+    return replace(
+        feed,
+        link=encode_address(feed.link),
+        image=encode_address(feed.image),
+        language=format_language(feed.language),
+        authors=tuple(replace(author, url=encode_address(author.url)) for author in feed.authors),
+    )
+
+
+def present_entry(entry: ParsedEntry) -> ParsedEntry:
+    """Returns the entry as output has it: with encoded addresses and a formatted language. Its id stays as it is."""
+    source = entry.source
+    return replace(
+        entry,
+        link=encode_address(entry.link),
+        image=encode_address(entry.image),
+        comments=encode_address(entry.comments),
+        summary=encode_addresses_in(entry.summary),
+        content=encode_addresses_in(entry.content),
+        language=format_language(entry.language),
+        authors=tuple(replace(author, url=encode_address(author.url)) for author in entry.authors),
+        enclosures=tuple(replace(each, url=encode_address(each.url)) for each in entry.enclosures),
+        source=source and replace(source, url=encode_address(source.url), link=encode_address(source.link)),
+    )
 
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -95,18 +181,6 @@ def add_person(parent: etree._Element, author: Author) -> None:
     add_element(person, f"{{{ATOM}}}name", author.name)
     add_text(person, f"{{{ATOM}}}uri", author.url)
     add_text(person, f"{{{ATOM}}}email", author.email)
-
-
-def add_source(parent: etree._Element, entry: ParsedEntry) -> None:
-    """Adds Atom's source (RFC 4287, 4.2.11)."""
-    if entry.source is None:
-        return
-    source = add_element(parent, f"{{{ATOM}}}source")
-    add_text(source, f"{{{ATOM}}}id", entry.source.url)
-    add_text(source, f"{{{ATOM}}}title", entry.source.title)
-    for relation, address in (("self", entry.source.url), ("alternate", entry.source.link)):
-        if address:
-            add_element(source, f"{{{ATOM}}}link", attributes={"rel": relation, "href": address})
 
 
 def add_extras(parent: etree._Element, entry: ParsedEntry) -> None:
@@ -155,10 +229,10 @@ def make_feed_head(origin: FeedOrigin) -> FeedHead:
     return replace(origin.head, id=origin.id, title=origin.title, link=link, self_link=origin.url)
 
 
-def identify_entry(entry: ParsedEntry, own_id: str) -> ParsedEntry:
-    """Returns the entry under an id that is unique everywhere: the publisher's, else `own_id`."""
+def identify_entry(entry: ParsedEntry, own_id: str, *, is_shared: bool = False) -> ParsedEntry:
+    """Returns the entry under an id that is unique everywhere: the publisher's unless another entry has it too."""
     written = entry.id or entry.link
-    return replace(entry, id=written if is_absolute_iri(written) else own_id)
+    return replace(entry, id=written if is_absolute_iri(written) and not is_shared else own_id)
 
 
 def credit_entry(entry: ParsedEntry, origin: FeedOrigin) -> ParsedEntry:

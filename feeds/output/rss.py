@@ -14,7 +14,7 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def render(page: OutputPage) -> bytes:
-    feed = page.feed
+    feed = output_page.present_head(page.feed)
     root = etree.Element("rss", nsmap=_NAMESPACES, version="2.0")
     channel = add_element(root, "channel")
     add_element(channel, "title", feed.title)
@@ -50,10 +50,10 @@ def _add_categories(parent: etree._Element, categories: tuple[ParsedCategory, ..
 
 
 def _add_entry(channel: etree._Element, page: OutputPage, entry: ParsedEntry) -> None:
-    item = add_element(channel, "item")
+    item, guid = add_element(channel, "item"), page.unique_id(entry)
+    entry = output_page.present_entry(entry)
     add_text(item, "title", entry.title)
     add_text(item, "link", entry.link)
-    guid = page.unique_id(entry)
     add_element(item, "guid", guid, {"isPermaLink": "true" if guid == entry.link else "false"})
     if entry.published:
         if entry.published.microsecond:  # RFC 822 has whole seconds only; Atom's date is read first
@@ -72,8 +72,6 @@ def _add_entry(channel: etree._Element, page: OutputPage, entry: ParsedEntry) ->
     add_text(item, f"{{{DC}}}language", entry.language)
     if entry.source and entry.source.url:
         add_element(item, "source", entry.source.title, {"url": entry.source.url})
-    if entry.source and (entry.source.link or not entry.source.url):
-        output_page.add_source(item, entry)
     output_page.add_extras(item, entry)
 
 

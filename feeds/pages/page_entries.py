@@ -5,8 +5,8 @@ and under ids that stay.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from urllib.parse import urlsplit
 
@@ -163,7 +163,7 @@ def _cursor_at(entry: Entry) -> Cursor:
     return Cursor(entry.happened_at, entry.pk)
 
 
-_ORIGIN_FIELDS = ("slug", "url", "validated_url", "host", "title", "own_title", "site", "said")
+ORIGIN_FIELDS = ("slug", "url", "validated_url", "host", "title", "own_title", "site", "said")
 _NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -173,10 +173,10 @@ def site_url() -> str:
 
 def find_origin(feed: Feed) -> FeedOrigin:
     """Returns the feed's origin, by its row and its moves. Raises DatabaseError."""
-    return _make_origin(feed, _known_addresses([feed])[feed.pk])
+    return _make_origin(feed, known_addresses([feed])[feed.pk])
 
 
-def _known_addresses(feeds: Collection[Feed]) -> Mapping[int, set[str]]:
+def known_addresses(feeds: Collection[Feed]) -> Mapping[int, set[str]]:
     """The feed's present and former addresses, and their redirects: old entries may repeat their secrets."""
     found = {feed.pk: {feed.url, feed.validated_url} for feed in feeds}
     for feed_id, *urls in Move.objects.filter(feed__in=list(found)).values_list("feed_id", "old_url", "new_url"):
@@ -201,15 +201,29 @@ def find_origins(subject: Feed | Category, entries: Iterable[Entry]) -> Mapping[
     """Returns the origins of these entries, which are on a page of `subject`, by feed."""
     if isinstance(subject, Feed):
         return {subject.pk: find_origin(subject)}
-    rows = Feed.objects.only(*_ORIGIN_FIELDS).in_bulk({entry.feed_id for entry in entries})
-    addresses = _known_addresses(rows.values())
+    rows = Feed.objects.only(*ORIGIN_FIELDS).in_bulk({entry.feed_id for entry in entries})
+    addresses = known_addresses(rows.values())
     return {pk: _make_origin(feed, addresses[pk]) for pk, feed in rows.items()}
 
 
-def load_entry(row: Entry, origin: FeedOrigin) -> documents.ParsedEntry:
-    """Reads an entry from its row, without secrets."""
+def load_entry(row: Entry, origin: FeedOrigin, *, among_feeds: bool = False) -> documents.ParsedEntry:
+    """Reads an entry from its row, without secrets. With `among_feeds` its id is none of another feed's entry."""
     read = readings.entry_from_json(feeds_addresses.leave_out_secrets(row.data, origin.secrets))
-    return output_page.identify_entry(read, _tag_uri("entry", row.pk))
+    is_shared = row.shared_id >= (1 if among_feeds else 2)
+    return output_page.identify_entry(read, _tag_uri("entry", row.pk), is_shared=is_shared)
+
+
+def load_entries(
+    among: Sequence[tuple[Entry, FeedOrigin]], *, among_feeds: bool = False
+) -> Iterator[tuple[documents.ParsedEntry, FeedOrigin]]:
+    """Reads the entries of a page, under different ids: of rows from before `shared_id`, the first keeps its id."""
+    read = [load_entry(row, origin, among_feeds=among_feeds) for row, origin in among]
+    first: dict[str, int] = {}
+    for (row, _), entry in zip(among, read, strict=True):
+        first[entry.id] = min(row.pk, first.get(entry.id, row.pk))
+    for (row, origin), entry in zip(among, read, strict=True):
+        own = replace(entry, id=_tag_uri("entry", row.pk))
+        yield (entry if first[entry.id] == row.pk else own), origin
 
 
 def _tag_uri(kind: str, number: int) -> str:

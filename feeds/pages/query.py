@@ -45,12 +45,13 @@ class Cursor:
             return None
 
 
-PageFormat = Literal["atom", "rss", "json", "html"]
+PageFormat = Literal["atom", "rss", "json", "html", "opml"]
+"""`opml` is the list of a combination's feeds: it has no entries, and no parameters."""
 
 FEEDS_PATH = "/feeds/"
 ALL_SLUG = "all"
 MAX_PAGE_ENTRIES = 200
-DEFAULT_PAGE_ENTRIES: Mapping[PageFormat, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20}
+DEFAULT_PAGE_ENTRIES: Mapping[PageFormat, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20, "opml": 50}
 MAX_SEARCH_CHARACTERS = 200
 MAX_SEARCH_WORDS = 10
 """Different ones: each is one more condition for every text that is searched."""
@@ -60,7 +61,7 @@ REPLACEMENT = "\ufffd"
 
 _MAX_KEY_CHARACTERS = 250
 _PATH = re.compile(
-    r"/feeds/(?P<category>category/)?(?P<slug>[a-z0-9]+(?:-[a-z0-9]+)*)(?:\.(?P<format>atom|rss|json)|/)", re.ASCII
+    r"/feeds/(?P<category>category/)?(?P<slug>[a-z0-9]+(?:-[a-z0-9]+)*)(?:\.(?P<format>atom|rss|json|opml)|/)", re.ASCII
 )
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TIME = re.compile(
@@ -139,12 +140,16 @@ class PageQuery:
     def read(cls, path: str, given: Mapping[str, Sequence[str]]) -> Self | None:
         """Parses a decoded path and parameters; None if the path is no feed's. Raises PageQueryError."""
         asked = cls.read_path(path)
-        return asked._with(given) if asked else None
+        return asked if asked is None or asked.is_list else asked._with(given)
 
-    @classmethod
-    def knows(cls, names: Iterable[str]) -> bool:
+    def knows(self, names: Iterable[str]) -> bool:
         """Tells whether all these parameters are known. Others are ignored."""
-        return _ARGUMENTS.keys() >= set(names)
+        return set(names) <= (set() if self.is_list else _ARGUMENTS.keys())
+
+    @property
+    def is_list(self) -> bool:
+        """True if the page lists feeds, not entries."""
+        return self.format == "opml"
 
     @classmethod
     def read_path(cls, path: str) -> Self | None:
@@ -158,7 +163,8 @@ class PageQuery:
         slug, in_category = match["slug"], bool(match["category"])
         if slug == "category" or (slug == ALL_SLUG and (in_category or found == "html")):  # all feeds have one address
             return None
-        return cls(is_combined=in_category or slug == ALL_SLUG, slug=slug, format=found)
+        is_combined = in_category or slug == ALL_SLUG
+        return cls(is_combined, slug, found) if is_combined or found != "opml" else None
 
     @classmethod
     def page_of_feed(cls, slug: str) -> Self:

@@ -1,12 +1,13 @@
 """Prepares the pages of feeds: HTML for people, and Atom, RSS and JSON Feed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Value
+from django.db.models import QuerySet, Value
 from django.db.models.functions import Coalesce, NullIf
 from django.template.loader import render_to_string
 
@@ -15,6 +16,8 @@ from resources.mirror.errors import UrlError
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
+from .. import addresses, categories, opml
+from ..addresses import FeedLocation
 from ..errors import UnknownFeedError
 from ..models import ALL_SLUG, LONG_FIELDS, Category, Entry, Feed
 from ..output import atom, jsonfeed, output_page, rss
@@ -22,9 +25,12 @@ from ..output.output_page import FeedOrigin, OutputPage
 from ..parser import documents, markup
 from . import page_entries
 from .page_entries import Selection, feeds_in_category, select_entries
-from .query import MAX_SEARCH_CHARACTERS, PageFormat, PageQuery
+from .query import FEEDS_PATH, MAX_SEARCH_CHARACTERS, PageFormat, PageQuery
 
 HTML_MEDIA_TYPE = "text/html; charset=utf-8"
+OPML_MEDIA_TYPE = "text/x-opml; charset=utf-8"
+FEEDS_PER_PART = 500
+"""Feeds of a list that are read together."""
 PAGE_FORMATS: tuple[tuple[PageFormat, str, str], ...] = (
     ("atom", "Atom", "application/atom+xml"),
     ("rss", "RSS", "application/rss+xml"),
@@ -32,6 +38,7 @@ PAGE_FORMATS: tuple[tuple[PageFormat, str, str], ...] = (
 )
 EXCERPT_CHARACTERS = 300
 SUBSTITUTE_TITLE_CHARACTERS = 80
+AUTHOR_CHARACTERS = 200
 MAX_NAMED_FEEDS = 200
 _VISIBLE_TAGS = ("<img", "<video", "<audio", "<table")
 _ENCLOSURE_KINDS = frozenset(("audio", "image", "video"))
@@ -88,6 +95,7 @@ def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection
         "formats": [
             PageLink(asked.as_format(name).address, title, media_type) for name, title, media_type in PAGE_FORMATS
         ],
+        "list": "" if is_alone else PageQuery(is_combined=True, slug=asked.slug, format="opml").address,
         "entries": [show_entry(*each, is_alone=is_alone) for each in _with_origins(selection, by_feed)],
         "newer": asked.newer_than(selection.newer).address if selection.newer else "",
         "older": asked.older_than(selection.older).address if selection.older else "",
@@ -138,7 +146,7 @@ def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntr
         title=read.title or _cut_text(excerpt, SUBSTITUTE_TITLE_CHARACTERS) or "Untitled",
         link=read.link,
         happened_at=entry.happened_at,
-        authors=", ".join(author.name for author in read.authors if author.name),
+        authors=", ".join(_cut_text(author.name, AUTHOR_CHARACTERS) for author in read.authors if author.name),
         excerpt=excerpt,
         picture=mirror_url(read.image),
         html=html,
@@ -177,6 +185,40 @@ def _cut_text(text: str, most: int) -> str:
     return f"{text[:most].rsplit(' ', 1)[0]}…"
 
 
+def render_list(category: Category, *, followed_by: int | None = None) -> bytes:
+    """Renders the feeds of a combination as OPML, by their addresses on this site; or those that a user follows."""
+    feeds = page_entries.feeds_in_category(category)
+    if followed_by is not None:
+        feeds = feeds.filter(follows__user=followed_by)
+    changed_at = datetime.fromtimestamp(category.version // 1_000_000, UTC)
+    return opml.write_opml(_list_feeds(category, feeds), category.title, changed_at)
+
+
+def _list_feeds(category: Category, feeds: QuerySet[Feed]) -> Iterator[opml.ListedFeed]:
+    """Yields the feeds with their categories at or below this one."""
+    within = categories.paths_by_category().get(category.pk, ())
+    rows = feeds.only(*page_entries.ORIGIN_FIELDS).order_by("slug").iterator(chunk_size=FEEDS_PER_PART)
+    while part := list(islice(rows, FEEDS_PER_PART)):
+        paths, known = categories.paths_by_feed(part), page_entries.known_addresses(part)
+        for feed in part:
+            listed = [path for path in paths[feed.pk] if path[: len(within)] == within]
+            yield _list_feed(feed, addresses.find_secrets(*known[feed.pk]), listed)
+
+
+def _list_feed(feed: Feed, secrets: tuple[str, ...], paths: Sequence[opml.CategoryPath]) -> opml.ListedFeed:
+    """Describes a feed for a list, by its own texts without secrets. Costs less than its origin: lists are long."""
+    said = {name: str(feed.said.get(name) or "") for name in ("subtitle", "language")}
+    named = addresses.leave_out_secrets({"title": feed.shown_title, "site": feed.site, **said}, secrets)
+    return opml.ListedFeed(
+        FeedLocation(f"{page_entries.site_url()}{FEEDS_PATH}{feed.slug}.atom"),
+        title=named["title"],
+        site=output_page.encode_address(named.get("site", "")),
+        description=" ".join(named["subtitle"].split()),
+        language=output_page.format_language(named.get("language", "")),
+        categories=tuple(paths),
+    )
+
+
 FRESH_FEED_SECONDS, FRESH_HTML_SECONDS = 86_400, 600
 """A newer version makes a page stale at once. Pages for people are short: their look changes with this site."""
 MIN_FRESH_SECONDS = 10
@@ -193,15 +235,20 @@ def prepare_page(address: str) -> Mapping[str, Prepared]:
         subject = page_entries.find_subject(asked)
     except UnknownFeedError as error:
         raise PreparationError("The feed no longer exists.", status=404) from error
-    selection = select_entries(asked, subject)
-    if asked.format == "html":
-        body, media_type = render_html(asked, subject, selection), HTML_MEDIA_TYPE
-    else:
-        renderer = _RENDERERS[asked.format]
-        body, media_type = renderer.render(_output_page(asked, subject, selection)), renderer.MEDIA_TYPE
+    body, media_type = _render_page(asked, subject)
     fresh_seconds, stale_seconds = _freshness(asked, subject, datetime.now(UTC))
     page = Prepared(body, media_type, fresh_seconds, stale_seconds, version=subject.version)
     return {page_entries.page_content_key(asked, subject): page}
+
+
+def _render_page(asked: PageQuery, subject: Feed | Category) -> tuple[bytes, str]:
+    if isinstance(subject, Category) and asked.is_list:
+        return render_list(subject), OPML_MEDIA_TYPE
+    selection = select_entries(asked, subject)
+    if asked.format == "html":
+        return render_html(asked, subject, selection), HTML_MEDIA_TYPE
+    renderer = _RENDERERS[asked.format]
+    return renderer.render(_output_page(asked, subject, selection)), renderer.MEDIA_TYPE
 
 
 def _freshness(asked: PageQuery, subject: Feed | Category, now: datetime) -> tuple[float, float]:
@@ -218,15 +265,15 @@ def _freshness(asked: PageQuery, subject: Feed | Category, now: datetime) -> tup
 
 
 def page_hubs(asked: PageQuery) -> tuple[str, ...]:
-    """The hub that hears of this page's changes: searches, later pages and pages for people have none."""
-    is_told_of = asked.format != "html" and asked.address == asked.path
+    """The hub that hears of this page's changes: searches, later pages, lists and pages for people have none."""
+    is_told_of = asked.format not in ("html", "opml") and asked.address == asked.path
     return (settings.FEEDS_HUB,) if settings.FEEDS_HUB and is_told_of else ()
 
 
 def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selection) -> OutputPage:
     here, is_alone = page_entries.site_url(), isinstance(subject, Feed)
     by_feed = page_entries.find_origins(subject, selection.entries)
-    loaded = ((page_entries.load_entry(row, origin), origin) for row, origin in _with_origins(selection, by_feed))
+    loaded = page_entries.load_entries(_with_origins(selection, by_feed), among_feeds=not is_alone)
     entries = [read if is_alone else output_page.credit_entry(read, origin) for read, origin in loaded]
     return OutputPage(
         feed=_page_head(asked, subject, by_feed),

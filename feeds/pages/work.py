@@ -45,12 +45,12 @@ def render_work(asked: PageQuery, content_key: str, version: int) -> Work:
 def describe_request(address: str) -> Counted | None:
     """Describes a request for a feed or a combination; None for others. Searches and later pages count as the first.
 
-    `noted` is the feed or the category that a program reads: pages for people are not noted.
+    `noted` is the feed or the category that a program reads: pages for people and lists of feeds are not noted.
     """
     page = PageQuery.read_path(address)
     if page is None:
         return None
-    kind, noted = "feeds" if page.is_combined else "feed", "" if page.format == "html" else page.slug
+    kind, noted = "feeds" if page.is_combined else "feed", "" if page.format in ("html", "opml") else page.slug
     return Counted(kind, page.format, page.key, noted)
 
 

@@ -1,7 +1,8 @@
 """Decodes the bytes of a document, and mends its characters for an XML parser.
 
 Servers name charsets without looking, and declarations may be wrong after a conversion: valid UTF-8 is UTF-8, and
-only for other bytes do the declarations count.
+only for other bytes do the declarations count. Without one that fits, the bytes tell: charset-normalizer is asked,
+unless they are UTF-8 with some other bytes in it.
 
 A DOCTYPE is always removed: its declarations are never expanded or fetched, so no entity can grow. Everything else
 is only mended if the document is not well-formed.
@@ -10,6 +11,8 @@ is only mended if the document is not well-formed.
 import codecs
 import html.entities
 import re
+
+from charset_normalizer import from_bytes
 
 from . import xml
 
@@ -38,7 +41,8 @@ _LARGER_CHARSETS = {
     **dict.fromkeys(("shift_jis", "shift-jis", "x-sjis", "sjis"), "cp932"),
     **{"iso-8859-9": "cp1254", "euc-kr": "cp949", "macintosh": "mac-roman"},
 }
-_BAD_BYTE = re.compile("[\udc80-\udcff]")
+_WINDOWS_CHARACTERS = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(128, 256)}
+"""By the surrogates that stand for bytes which are no UTF-8."""
 
 
 def decode_document(data: bytes, content_type: str = "") -> str:
@@ -67,14 +71,74 @@ def _decode_ascii(data: bytes, content_type: str) -> str:
 
 
 def _decode_as_declared(data: bytes, content_type: str) -> str:
+    sample = _sample_texts(data)
     for encoding in _declared_charsets(data, content_type):
+        if encoding == "cp1252" and _is_dense(sample):  # the default of servers and tools, for texts of other scripts
+            continue
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             continue
-    # UTF-8 with other bytes in it, most often Windows' characters pasted into it.
     text = data.decode("utf-8", "surrogateescape")
-    return _BAD_BYTE.sub(lambda bad: bytes([ord(bad[0]) - 0xDC00]).decode("cp1252", "replace"), text)
+    if not _is_mostly_utf_8(text) and (guess := _guess_charset(sample)) != "cp1252":
+        return data.decode(guess, "replace")
+    # UTF-8 with other bytes in it, most often Windows' characters pasted into it; or Windows' characters alone.
+    return text.translate(_WINDOWS_CHARACTERS)
+
+
+_BAD_BYTES_FOR_EACH_VALID = 2
+"""In other encodings some bytes look like UTF-8 by chance; in UTF-8 with pasted bytes most characters are valid."""
+
+
+def _is_mostly_utf_8(text: str) -> bool:
+    """Tells whether characters were decoded from UTF-8, for the most part; the bytes that were not are surrogates."""
+    bad = len(text) - len(text.encode("utf-8", "ignore").decode())
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return bad < _BAD_BYTES_FOR_EACH_VALID * (beyond_ascii - bad)
+
+
+_SAMPLE_BYTES = 20_000
+_TEXT_BYTES = re.compile(rb"[^<>]*[\x80-\xff][^<>]*")
+_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
+_HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
+_MIN_DENSE_BYTES = 16
+"""Fewer are no evidence: Привет is a word of several encodings."""
+_LATIN_CHARSETS = ["cp1252", "cp1250"]
+_OTHER_CHARSETS = [
+    *("cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"),
+    *("cp932", "euc_jp", "gb18030", "big5", "cp949"),
+]
+_LEAST_COHERENCE = 0.1
+_MOST_CHAOS = 0.2
+
+
+def _sample_texts(data: bytes) -> bytes:
+    """Returns the first texts with bytes beyond ASCII, without tags, which would dilute them."""
+    found, size = list[bytes](), 0
+    for match in _TEXT_BYTES.finditer(data):
+        found.append(match[0].strip()[:_SAMPLE_BYTES])
+        size += len(found[-1])
+        if size >= _SAMPLE_BYTES:
+            break
+    return b"\n".join(found)
+
+
+def _is_dense(sample: bytes) -> bool:
+    """True if most bytes beyond ASCII stand beside others, as in scripts without Latin letters."""
+    high = len(_HIGH_BYTE.findall(sample))
+    return high >= _MIN_DENSE_BYTES and 2 * sum(map(len, _HIGH_RUN.findall(sample))) >= high
+
+
+def _guess_charset(sample: bytes) -> str:
+    """Returns the most probable encoding; Windows-1252 for Latin letters that another one does not explain better."""
+    is_dense = _is_dense(sample)
+    charsets = _OTHER_CHARSETS if is_dense else _LATIN_CHARSETS
+    matches = from_bytes(sample, cp_isolation=charsets, threshold=_MOST_CHAOS, enable_fallback=False)
+    best = matches.best()
+    if best is None or (not is_dense and best.coherence < _LEAST_COHERENCE):
+        return "cp1252"
+    is_windows = any("cp1252" in match.could_be_from_charset for match in matches)
+    return "cp1252" if is_windows else best.encoding
 
 
 def _declared_charsets(data: bytes, content_type: str) -> list[str]:
@@ -89,8 +153,9 @@ _HEAD_CHARACTERS = 100_000
 _JUNK_CHARACTERS = 8_192
 _DECLARATION = re.compile(r"\s*<\?xml\b[^>]{0,500}>\s*", re.IGNORECASE)
 _DOCUMENT = re.compile(r"<(\?xml\b|rss\b|feed\b|rdf:RDF\b)", re.IGNORECASE)
-_FIRST_ELEMENT = re.compile(r"<[A-Za-z_]")
-_DOCTYPE = re.compile(r"<!DOCTYPE\b", re.IGNORECASE)
+_PROLOG_PART = re.compile(
+    r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|(?P<element><[A-Za-z_])|(?P<doctype><!DOCTYPE\b)", re.IGNORECASE | re.DOTALL
+)
 _DOCTYPE_PART = re.compile(r'"[^"]*"|\'[^\']*\'|<!--.*?(?:-->|\Z)|[\[\]>]', re.DOTALL)
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _REFERENCE = re.compile(
@@ -104,6 +169,8 @@ _PREFIX = re.compile(r"<([A-Za-z_][\w.-]{0,30}):[A-Za-z_]|\s([A-Za-z_][\w.-]{0,3
 _DECLARED_PREFIX = re.compile(r"\sxmlns:([\w.-]{1,31})\s{0,9}=")
 _ROOT = re.compile(r"<[A-Za-z_][\w.:-]*")
 _MAX_PREFIXES = 50
+_NAMESPACE = re.compile(r"""(\sxmlns(?::[\w.-]{1,31})?\s{0,9}=\s{0,9})("[^"<>]{0,500}"|'[^'<>]{0,500}')""")
+_NOT_IN_URI = re.compile(r"[\s{}|\\^`]+")
 
 
 def strip_illegal(text: str) -> str:
@@ -121,9 +188,9 @@ def prepare_xml(text: str) -> tuple[str, str]:
 
 
 def _without_doctype(text: str) -> tuple[str, str]:
-    element = _FIRST_ELEMENT.search(text, 0, _HEAD_CHARACTERS)
-    start = _DOCTYPE.search(text, 0, _HEAD_CHARACTERS)
-    if start is None or (element and element.start() < start.start()):
+    parts = _PROLOG_PART.finditer(text, 0, _HEAD_CHARACTERS)
+    start = next((part for part in parts if part.lastgroup), None)
+    if start is None or not start["doctype"]:
         return text, ""
     depth = 0
     for part in _DOCTYPE_PART.finditer(text, start.end()):
@@ -134,13 +201,14 @@ def _without_doctype(text: str) -> tuple[str, str]:
 
 
 def mend_xml(text: str) -> str:
-    """Mends the most frequent faults: HTML entities, bare ampersands, undeclared prefixes, text after the end.
+    """Mends the most frequent faults: HTML entities, bare ampersands, prefixes, namespaces, text after the end.
 
     Tags that do not match stay as they are.
     """
     ends = list(_END_OF_DOCUMENT.finditer(text))
     if ends:
         text = text[: ends[-1].end()]
+    text = _NAMESPACE.sub(lambda match: match[1] + _NOT_IN_URI.sub("", match[2]), text)
     return _declare_prefixes(mend_references(text))
 
 

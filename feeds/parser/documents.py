@@ -239,7 +239,7 @@ class FeedLimits:
     parts: int = 100
     """Categories, enclosures and hubs: so many of each."""
     part_characters: int = 200
-    """Characters of a name, a category, the title of an enclosure."""
+    """Characters of a category, of the title of an enclosure."""
     future: timedelta = timedelta(days=1)
     """The most that a date may be ahead, for wrong clocks and time zones. Later ones count as none."""
 

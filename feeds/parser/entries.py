@@ -9,7 +9,7 @@ from lxml import etree
 from . import documents, normalise
 from .xml import XmlNode, element_text
 
-_MAX_PERSON_CHARACTERS = 1_000
+_MAX_PERSON_CHARACTERS = 2_000
 _EMAIL = re.compile(r"[^\s<>()@,;:\"]{1,100}@[^\s<>()@,;:\"]{1,200}")
 _NAME_AND_EMAIL = re.compile(
     r"""["']?(?P<name>[^<>()"]*?)["']?\s?[<(]\s?(?:mailto:)?(?P<email>[^<>()\s@]+@[^<>()\s@]+)\s?[>)]"""
@@ -46,8 +46,8 @@ _NUMBER = re.compile(r"[+-]?\d{1,3}(?:\.\d{1,15})?", re.ASCII)
 def read_entry(node: XmlNode) -> documents.EntryDraft:
     """Reads an <item> or an Atom <entry>."""
     draft = documents.EntryDraft(node.base)
-    draft.id = node.text("guid", "atom:id") or node.element.get(_ABOUT, "").strip()
-    draft.link = _page_link(node) or _permalink(node)
+    draft.id = node.text("guid") or _own_id(node)
+    draft.link = _page_link(node) or _permalink(node) or link_of_id(_own_id(node))
     draft.title = node.words("title", "atom:title", "dc:title", "media:title", "itunes:title")
     draft.published = _first_date(node, *_ENTRY_PUBLISHED)
     draft.updated = _first_date(node, *_ENTRY_UPDATED)
@@ -69,6 +69,15 @@ def read_entry(node: XmlNode) -> documents.EntryDraft:
     return draft
 
 
+def _own_id(node: XmlNode) -> str:
+    return node.text("atom:id") or node.element.get(_ABOUT, "").strip()
+
+
+def link_of_id(text: str) -> str:
+    """Returns an id that is an address, for entries without a link; empty for other ids."""
+    return text if text.lower().startswith(("http://", "https://")) else ""
+
+
 def _first_date(node: XmlNode, *names: str) -> datetime | None:
     return next((moment for text in node.texts(*names) if (moment := normalise.parse_date(text))), None)
 
@@ -83,11 +92,16 @@ def _page_link(node: XmlNode) -> str:
     alternates = [
         child for child in node.all("atom:link", "link") if _link_relation(child) == "alternate" and child.get("href")
     ]
-    written = node.text("link")
+    written = node.text("link") or _text_of_link(node)
     if written or not alternates:
         return written
     pages = [child for child in alternates if "html" in child.get("type", "html")]
     return (pages or alternates)[0].get("href", "").strip()
+
+
+def _text_of_link(node: XmlNode) -> str:
+    """Returns the address in an Atom <link> that is written as in RSS."""
+    return next((element_text(child) for child in node.all("atom:link") if not child.get("href")), "")
 
 
 def _find_links(node: XmlNode, *relations: str) -> Iterator[etree._Element]:
@@ -123,7 +137,7 @@ def _read_texts(node: XmlNode) -> tuple[documents.DraftText, documents.DraftText
 def _read_authors(node: XmlNode) -> list[documents.Author]:
     """Returns the authors: Atom's are the fullest; then RSS' and Dublin Core's; iTunes' if there are no others."""
     found = [_read_person(child) for child in node.nodes("atom:author")]
-    for names in (("author", "managingeditor"), ("dc:creator",), ("itunes:author",)):
+    for names in (("author", "managingeditor"), ("dc:creator",), ("dc:author",), ("itunes:author",)):
         if not found:
             found = [parse_person(text) for text in node.texts(*names)]
     return list(dict.fromkeys(author for author in found if author != documents.Author()))

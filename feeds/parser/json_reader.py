@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ParseError
-from . import documents, normalise
+from . import documents, entries, normalise
 from .xml_reader import DraftDocument, keep_newest
 
 
@@ -45,7 +45,7 @@ def _entry_draft(item: Mapping[str, Any], url: str) -> documents.EntryDraft:
     draft = documents.EntryDraft(url)
     own = _mapping(item, documents.JSON_EXTENSION)
     draft.id = _text(item, "id")
-    draft.link = _text(item, "url") or _text(item, "external_url")
+    draft.link = _text(item, "url") or _text(item, "external_url") or entries.link_of_id(draft.id)
     draft.title = documents.DraftText(_text(item, "title"))
     draft.published = normalise.parse_date(_text(item, "date_published"))
     draft.updated = normalise.parse_date(_text(item, "date_modified"))

@@ -126,7 +126,7 @@ class Normaliser:
         )
 
     def entries(self, drafts: Sequence[documents.EntryDraft]) -> tuple[documents.ParsedEntry, ...]:
-        """Returns the entries, each once, their ids unique or empty."""
+        """Returns the entries, each once, in its newest version; their ids are unique or empty."""
         return tuple(self._without_duplicates([self._entry(draft) for draft in drafts]))
 
     def _entry(self, draft: documents.EntryDraft) -> documents.ParsedEntry:
@@ -156,18 +156,16 @@ class Normaliser:
         by_id: dict[str, list[documents.ParsedEntry]] = {}
         for entry in entries:
             by_id.setdefault(entry.id, []).append(entry)
-        seen: set[tuple[str, str]] = set()
+        kept: dict[tuple[str, ...], documents.ParsedEntry] = {}
         for entry in entries:
-            links = {other.link for other in by_id[entry.id]}
-            if entry.id and len(links) > 1:
-                self.counted["shared_id"] += 1
-                entry = replace(entry, id="")  # noqa: PLW2901
-            key = (entry.id, entry.link or f"{entry.title}\n{entry.content}")
-            if key in seen:
+            first = kept.setdefault(_entry_key(entry), entry)
+            if first is not entry:
                 self.counted["twice"] += 1
-                continue
-            seen.add(key)
-            yield entry
+                kept[_entry_key(entry)] = max(first, entry, key=_entry_moment)  # the first of equals
+        for entry in kept.values():
+            is_shared = entry.id and len({other.link for other in by_id[entry.id]}) > 1
+            self.counted["shared_id"] += bool(is_shared)
+            yield replace(entry, id="") if is_shared else entry
 
     def _address(self, base: str, written: str) -> str:
         found = markup.absolute_url(base, written, self.limits.url_characters)
@@ -220,7 +218,7 @@ class Normaliser:
 
     def _author(self, base: str, author: documents.Author) -> documents.Author:
         """Drops a name that is only an address: formats that demand a name get one from authors without."""
-        name = markup.html_to_text(author.name)[: self.limits.part_characters]
+        name = self._short(markup.html_to_text(author.name))
         email = self._part(author.email.removeprefix("mailto:"))
         url = markup.absolute_url(base, author.url, self.limits.url_characters)
         return documents.Author("" if name in (email, url) else name, email, url)
@@ -242,6 +240,17 @@ class Normaliser:
         url, link = self._address(base, source.url), self._address(base, source.link)
         found = documents.EntrySource(self._short(source.title), url, link)
         return None if found == documents.EntrySource() else found
+
+
+def _entry_key(entry: documents.ParsedEntry) -> tuple[str, ...]:
+    """Returns the part that two versions of an entry share. Without an id, pages with several entries are common."""
+    if entry.id:
+        return entry.id, entry.link
+    return "", entry.link, entry.title, "" if entry.link else entry.content
+
+
+def _entry_moment(entry: documents.ParsedEntry) -> datetime:
+    return entry.updated or entry.published or _EARLIEST
 
 
 def _unite_enclosures(one: documents.Enclosure, other: documents.Enclosure) -> documents.Enclosure:

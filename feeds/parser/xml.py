@@ -38,7 +38,25 @@ _SPELLINGS = {
     "slash": ("http://purl.org/rss/1.0/modules/slash/",),
     "wfw": ("http://wellformedweb.org/commentapi/",),
 }
-_PREFIXES = {spelling: prefix for prefix, spellings in _SPELLINGS.items() for spelling in spellings}
+_ATOM_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        author category content contributor copyright created email entry feed generator icon id issued link logo
+        modified name published rights source subtitle summary tagline title updated uri url
+        """,
+    )
+)
+_ATOM_ROOTS = frozenset(("feed", "entry"))
+
+
+def _squeeze_namespace(namespace: str) -> str:
+    """Returns a namespace without that in which publishers misspell it: case, spaces, https, what ends it."""
+    squeezed = "".join(namespace.split()).lower().rstrip("/#")
+    return squeezed.replace("https://", "http://", 1)
+
+
+_PREFIXES = {_squeeze_namespace(each): prefix for prefix, spellings in _SPELLINGS.items() for each in spellings}
 
 
 def usual_namespace(prefix: str) -> str:
@@ -49,17 +67,18 @@ def usual_namespace(prefix: str) -> str:
 def make_namer(root_tag: str) -> Callable[[object], str]:
     """Returns a function for the names of a document's elements: `title`, `atom:title`, `dc:date`; lower case.
 
-    Elements of unknown namespaces have an empty name, unless the namespace is the root's own: tools have put RSS into
-    many. Comments and the like have none either.
+    Elements of unknown namespaces have an empty name, unless the namespace is the root's own: tools have put RSS and
+    Atom into many, or into none. Comments and the like have none either.
     """
-    unknown = root_tag.rpartition("}")[0][1:].lower()
-    unknown = "" if unknown in _PREFIXES else unknown
+    namespace, _, local = root_tag.rpartition("}")
+    namespace, is_atom = _squeeze_namespace(namespace[1:]), local.lower() in _ATOM_ROOTS
+    own = "" if namespace in _PREFIXES and not is_atom else namespace
     known: dict[object, str] = {}
 
     def name(tag: object) -> str:
         found = known.get(tag)
         if found is None:
-            found = _prefixed_name(tag, unknown) if isinstance(tag, str) else ""
+            found = _prefixed_name(tag, own, is_atom=is_atom) if isinstance(tag, str) else ""
             if len(known) < 1000:  # a feed can invent names without end
                 known[tag] = found
         return found
@@ -67,10 +86,12 @@ def make_namer(root_tag: str) -> Callable[[object], str]:
     return name
 
 
-def _prefixed_name(tag: str, own: str) -> str:
+def _prefixed_name(tag: str, own: str, *, is_atom: bool) -> str:
     namespace, _, local = tag.rpartition("}")
-    namespace = namespace[1:].lower()
-    if not namespace or namespace == own:
+    namespace = _squeeze_namespace(namespace[1:])
+    if is_atom and namespace in ("", own) and local.lower() in _ATOM_NAMES:
+        return f"atom:{local.lower()}"
+    if not namespace or (namespace == own and own not in _PREFIXES):
         return local.lower()
     prefix = _PREFIXES.get(namespace)
     if prefix is None:

@@ -41,7 +41,7 @@ _FORMATS: dict[str, FeedFormat] = {
     "channel": "rss",
     "rdf:rdf": "rdf",
     "atom:feed": "atom",
-    "feed": "atom",
+    "atom:entry": "atom",
 }
 _OTHER_DOCUMENTS = {
     "html": "a web page",
@@ -90,8 +90,16 @@ def read_xml_feed(data: bytes, url: str, max_entries: int) -> DraftDocument:
     except etree.XMLSyntaxError as error:
         raise NotWellFormed(f"{error.msg}") from error
     root, known = items.root()
-    channel = next(root.nodes("channel"), root)
-    return DraftDocument(entries.read_feed_head(channel, root), kept, found, known)
+    return DraftDocument(_read_head(root), kept, found, known)
+
+
+def _read_head(root: XmlNode) -> FeedDraft:
+    """Reads the feed around the entries. Of an entry that is the whole document (RFC 4287, 2) that is its source."""
+    if root.name(root.element.tag) == "atom:entry":
+        return next(
+            (entries.read_feed_head(source, root) for source in root.nodes("atom:source")), FeedDraft(root.base)
+        )
+    return entries.read_feed_head(next(root.nodes("channel"), root), root)
 
 
 class _EntryDrafts:
@@ -110,7 +118,8 @@ class _EntryDrafts:
             # Entries inside entries are quoted from elsewhere: they are removed with the outer one.
             if event == "end" and depth == 0 and name(element.tag) in _ITEMS:
                 yield entries.read_entry(XmlNode(element, name, self._url, self._has_bases))
-                element.clear(keep_tail=False)
+                if element.getparent() is not None:
+                    element.clear(keep_tail=False)
                 _drop_element(previous)
                 previous = element
 

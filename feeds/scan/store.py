@@ -6,7 +6,7 @@ stored one is not stored: a late fetch overwrites nothing newer.
 
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,14 +17,15 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Case, F, When
+from django.db.models import Case, F, Q, When
 
+from resources import database
 from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http.messages import Body, Fetched, FetchFailed, NotModified, OutcomeTiming
 from resources.sandbox import ChildAllowance
 from retry import metrics
 
-from .. import catalogue, feed_rows, lifecycle, readings, upkeep
+from .. import catalogue, diff, feed_rows, lifecycle, readings, upkeep
 from ..diff import EntryMarks
 from ..models import MAX_URL_CHARACTERS, Entry, Feed
 from ..push import offers
@@ -73,6 +74,7 @@ def build_reading_fields(reading: FeedReading) -> dict[str, Any]:
 
 PUBLICATION_ENTRIES = 10 * MAX_PUBLICATIONS
 """The last entries that show how often a feed publishes: entries that came together are one publication."""
+IDENTITIES_PER_QUERY = 500
 _MARK_FIELDS = ("identity", "likeness", "content", "dates")
 _SAID_FIELDS = ("data", "size")
 _TEXT_FIELDS = ("title", "link", "text", *_SAID_FIELDS)
@@ -163,7 +165,8 @@ def write_turn() -> Iterator[None]:
 def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: datetime, *, is_whole: bool) -> None:
     """Stores new and changed entries; with `is_whole`, also marks the entries that have left the document."""
     ids = {marks.identity: pk for pk, marks in kept.marks.items()}
-    new = [_make_entry(feed, row, now) for row in reading.rows if not row.was]
+    rows = [row for row in reading.rows if not row.was]
+    new = [_make_entry(feed, *each, now) for each in zip(rows, _find_shared_ids(feed, rows), strict=True)]
     Entry.objects.bulk_create(new, ignore_conflicts=True, batch_size=200)
     _store_changed(feed, [row for row in reading.rows if row.was], ids, now)
     if is_whole:
@@ -178,7 +181,7 @@ def _store_changed(feed: Feed, rows: Collection[EntryRow], ids: Mapping[str, int
     """Overwrites edited entries, and those with a new identity, by their row id."""
     groups: defaultdict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for row in rows:
-        groups[_overwritten_fields(row)].append(_make_entry(feed, row, now, pk=ids[row.was]))
+        groups[_overwritten_fields(row)].append(_make_entry(feed, row, 0, now, pk=ids[row.was]))
     for names, entries in groups.items():
         Entry.objects.bulk_create(
             entries, update_conflicts=True, unique_fields=["id"], update_fields=names, batch_size=200
@@ -193,7 +196,23 @@ def _overwritten_fields(row: EntryRow) -> tuple[str, ...]:
     return (*_MARK_FIELDS, *_TEXT_FIELDS, "changed_at", "left_at", *(("happened_at",) if is_dated else ()))
 
 
-def _make_entry(feed: Feed, row: EntryRow, now: datetime, pk: int | None = None) -> Entry:
+def _find_shared_ids(feed: Feed, rows: Sequence[EntryRow]) -> Iterator[int]:
+    """Yields `Entry.shared_id` of new rows, by the stored entries and those before. Hidden feeds are not looked at."""
+    marks = [diff.mark_id(row.data.get("id") or row.data.get("link", "")) for row in rows]
+    feeds: defaultdict[str, set[int]] = defaultdict(set)
+    among = Entry.objects.filter(Q(feed=feed) | Q(feed__is_hidden=False)).order_by()
+    for some in database.split_portions(sorted(frozenset().union(*marks)), IDENTITIES_PER_QUERY):
+        for identity, feed_id in among.filter(identity__in=some).values_list("identity", "feed_id"):
+            feeds[identity].add(feed_id)
+    for row, names in zip(rows, marks, strict=True):
+        others = set().union(*(feeds[name] for name in names))
+        is_own = row.marks.identity in names and feed.pk not in others
+        yield (1 if others else 0) if is_own else 2
+        for name in names:
+            feeds[name].add(feed.pk)
+
+
+def _make_entry(feed: Feed, row: EntryRow, shared_id: int, now: datetime, pk: int | None = None) -> Entry:
     return Entry(
         pk=pk,
         feed=feed,
@@ -203,6 +222,7 @@ def _make_entry(feed: Feed, row: EntryRow, now: datetime, pk: int | None = None)
         text=row.text,
         data=row.data,
         size=readings.count_json_characters(row.data),
+        shared_id=shared_id,
         happened_at=row.happened_at,
         first_seen_at=now,
         changed_at=now,

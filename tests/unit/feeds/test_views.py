@@ -66,6 +66,27 @@ def test_combinations_name_the_source_of_every_entry(reader: Reader, format_name
         assert found.ids == [f"tag:testserver,2026:entry:{feed.entries.get().pk}" for feed in (land, sea)]
 
 
+@pytest.mark.parametrize("format_name", MEDIA_TYPES)
+def test_entries_of_two_feeds_with_one_id_have_different_ids_that_stay(reader: Reader, format_name: str) -> None:
+    sea, land = feed_rows.feed("sea", entry(1)), feed_rows.feed("land", entry(1, title="Copied"))
+    land.entries.update(shared_id=1)
+    copied = f"tag:testserver,2026:entry:{land.entries.get().pk}"
+    assert sorted(reader.get(f"/feeds/all.{format_name}").ids) == ["https://site.example.org/1", copied]
+    assert reader.get(f"/feeds/land.{format_name}").ids == ["https://site.example.org/1"]
+
+    lifecycle.pause_feeds([sea.pk], datetime.now(UTC))
+    views._known_subjects.clear()
+    assert reader.get(f"/feeds/all.{format_name}").ids == [copied]
+
+
+@pytest.mark.parametrize("format_name", MEDIA_TYPES)
+def test_entries_stored_without_a_note_have_different_ids_too(reader: Reader, format_name: str) -> None:
+    feed_rows.feed("sea", entry(1))
+    land = feed_rows.feed("land", entry(1))
+    copied = f"tag:testserver,2026:entry:{land.entries.get().pk}"
+    assert sorted(reader.get(f"/feeds/all.{format_name}").ids) == ["https://site.example.org/1", copied]
+
+
 def test_a_category_has_what_is_below_it_and_no_more(reader: Reader) -> None:
     sea, fish, land = (feed_rows.feed(slug, entry(at)) for at, slug in enumerate(("sea", "fish", "land")))
     below = feed_rows.category("below", fish, sea, parent=feed_rows.category("above", sea))

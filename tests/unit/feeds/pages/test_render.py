@@ -243,3 +243,12 @@ def test_ids_stay_when_a_feed_has_moved(path: str, format_: str) -> None:
     assert b"sea.example.org/feed" not in before
     Feed.objects.filter(pk=row.pk).update(url="https://sea.example.org/other")
     assert prepared(f"{path}{format_}").body == before
+
+
+def test_long_names_of_authors_are_cut_on_the_page_alone() -> None:
+    name = "Collaboration " * 20
+    sea = feed_rows.feed("sea", entry(1, authors=(Author(name.strip()),)))
+    assert page(sea).xpath("//article/header/p")[0].text_content().endswith("Collaboration…")
+    assert name.strip() not in page(sea).text_content()
+    (document,) = render.prepare_page("/feeds/sea.json").values()
+    assert name.strip() in document.body.decode()

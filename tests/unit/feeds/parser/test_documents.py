@@ -79,14 +79,14 @@ def test_texts_are_cut_and_long_addresses_left_out() -> None:
 
 
 def test_an_entry_has_few_people_and_short_names() -> None:
-    limits = FeedLimits(people=2, part_characters=5)
+    limits = FeedLimits(people=2, part_characters=5, text_characters=7)
     people = "".join(f"<dc:creator>{name * 9}</dc:creator>" for name in "abc")
     item = f"{people}<category domain='https://a.example/tags'>{'t' * 9}</category>"
     document = RSS.format(f"<item><title>x</title>{item}</item>").replace(
         "<rss ", '<rss xmlns:dc="http://purl.org/dc/elements/1.1/" '
     )
     entry = read(document, limits).entries[0]
-    assert [author.name for author in entry.authors] == ["aaaaa", "bbbbb"]
+    assert [author.name for author in entry.authors] == ["aaaaaaa", "bbbbbbb"]
     assert [(each.term, each.scheme) for each in entry.categories] == [("ttttt", "")]
 
 

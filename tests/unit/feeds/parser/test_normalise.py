@@ -1,4 +1,4 @@
-"""Dates of entries, in the forms that publishers write."""
+"""Dates of entries, in the forms that publishers write; versions of one entry; authors."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeds.parser import normalise
+from tests.support import feed_corpus
 
 CASES = {
     "Sat, 07 Sep 2002 00:00:01 GMT": "2002-09-07T00:00:01",
@@ -67,3 +68,39 @@ def test_what_is_written_by_iso_8601_or_rfc_822_is_read_back(naive: datetime, mi
 def test_no_text_raises(text: str) -> None:
     found = normalise.parse_date(text)
     assert found is None or found.tzinfo is UTC
+
+
+def test_of_entries_with_one_id_the_newest_is_kept() -> None:
+    feed = feed_corpus.parsed("same-guid.xml")
+    kept = [(entry.id, entry.title, entry.content) for entry in feed.entries]
+    assert kept == [("draft-1", "Final version", "Much longer."), ("draft-2", "Unlinked, last", "Longer.")]
+    assert feed.notes == ("Duplicate entries: 3.",)
+
+
+def test_entries_with_one_id_and_several_links_are_all_kept() -> None:
+    entries = feed_corpus.parsed("same-guid-other-links.xml").entries
+    links = ["https://drafts.example.org/1", "https://drafts.example.org/2"]
+    assert [(entry.title, entry.id, entry.link) for entry in entries] == [
+        ("Here", "", links[0]),
+        ("There", "", links[1]),
+    ]
+
+
+def test_of_versions_without_a_date_the_first_is_kept() -> None:
+    item = "<item><title>{}</title><guid isPermaLink='false'>1</guid></item>"
+    items = "".join(map(item.format, ("New", "Old")))
+    feed = feed_corpus.read(f"<rss><channel>{items}</channel></rss>")
+    assert [entry.title for entry in feed.entries] == ["New"]
+
+
+def test_entries_without_ids_that_link_to_one_page_are_all_kept() -> None:
+    item = "<item><title>{}</title><link>https://drafts.example.org/</link></item>"
+    items = "".join(map(item.format, ("One", "Two", "One")))
+    feed = feed_corpus.read(f"<rss><channel>{items}</channel></rss>")
+    assert [entry.title for entry in feed.entries] == ["One", "Two"]
+
+
+def test_a_long_author_is_kept_whole() -> None:
+    (author,) = feed_corpus.parsed("long-author.xml").entries[0].authors
+    assert author.name.startswith("Author 1 of")
+    assert author.name.endswith("Author 12 of the Collaboration")

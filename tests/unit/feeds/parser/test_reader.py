@@ -1,15 +1,10 @@
-"""The corpus, read as it should be, and beside feedparser."""
+"""The corpus, read as it should be."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from io import BytesIO
-from typing import Any
 
-import feedparser
 import pytest
 
 from feeds.errors import ParseError
-from feeds.parser import markup
 from feeds.parser.documents import Author, Cloud, Enclosure, EntrySource, ParsedCategory, Point
 from tests.support import feed_corpus
 from tests.support.feed_corpus import entry_of, parsed, read
@@ -189,6 +184,66 @@ def test_items_in_comments_and_texts_are_no_entries_and_entities_of_its_own_are_
     assert (feed.entries[0].title, "Entity declarations are ignored" in feed.notes[0]) == ("One & only", True)
 
 
+@pytest.mark.parametrize("name", ["atom-without-namespace.xml", "atom-wrong-namespace.xml", "atom-namespace-space.xml"])
+def test_atom_is_known_by_its_elements_where_its_namespace_is_not(name: str) -> None:
+    feed, (entry,) = parsed(name).feed, parsed(name).entries
+    assert (feed.id, feed.subtitle) == ("urn:example:harbour", "Ships and tides")
+    assert (feed.updated, feed.language) == (datetime(2021, 5, 2, 8, tzinfo=UTC), "en")
+    assert feed.authors == (Author("Hal Harbour", "hal@harbour.example.org"),)
+    assert (entry.id, entry.link) == ("urn:example:harbour:1", "https://harbour.example.org/1")
+    assert entry.published == datetime(2021, 5, 1, 8, tzinfo=UTC)
+    assert entry.updated == datetime(2021, 5, 2, 8, tzinfo=UTC)
+    assert entry.authors == (Author("Tilda Tide", "", "https://harbour.example.org/tilda"),)
+    assert (entry.summary, entry.content) == ("Up", "<p>Up by <b>two</b> metres.</p>")
+    assert parsed(name).reader == "tree"
+
+
+@pytest.mark.parametrize(
+    "namespace", ["HTTPS://www.w3.org/2005/Atom/", "http://www.w3.org/2005/Atom#", "http://www.w3.org/1999/xhtml"]
+)
+def test_spellings_of_the_namespace_do_not_count(namespace: str) -> None:
+    text = feed_corpus.data("atom-without-namespace.xml").decode().replace("<feed", f'<feed xmlns="{namespace}"')
+    assert read(text) == parsed("atom-without-namespace.xml")
+
+
+def test_a_prefix_with_a_misspelt_namespace_keeps_its_meaning() -> None:
+    dc = "xmlns:dc=' http://purl.org/dc/elements/1.1 '"
+    entry = read(f"<rss {dc}><channel><item><title>T</title><dc:creator>Ann</dc:creator></item></channel></rss>")
+    assert (entry.entries[0].authors, entry.reader) == ((Author("Ann"),), "tree")
+
+
+def test_a_document_type_in_a_comment_is_none() -> None:
+    feed = parsed("doctype-in-comment.xml")
+    assert (feed.feed.title, feed.entries[0].title) == ("Remarks", "A title > a comment")
+    assert (feed.reader, feed.notes) == ("tree", ())
+
+
+def test_a_document_type_after_a_comment_is_removed() -> None:
+    before = '<!-- <rss> --><?x <!DOCTYPE?><!DOCTYPE rss [<!ENTITY a "b">]>'
+    feed = read(f"{before}<rss><channel><item><title>T</title></item></channel></rss>")
+    assert (feed.entries[0].title, feed.notes) == ("T", ("Entity declarations are ignored.",))
+
+
+def test_dublin_cores_author_is_one_unless_there_is_a_creator() -> None:
+    feed = parsed("dc-author.xml")
+    assert feed.feed.authors == (Author("Penny Pen"),)
+    assert [entry.authors for entry in feed.entries] == [(Author("Ingo Ink"),), (Author("Cora Creator"),)]
+
+
+@pytest.mark.parametrize("name", ["http-id.xml", "http-id.json"])
+def test_an_id_that_is_an_address_is_the_link_of_an_entry_without_one(name: str) -> None:
+    links = [(entry.id, entry.link) for entry in parsed(name).entries]
+    assert links == [("https://ids.example.org/1", "https://ids.example.org/1"), ("urn:example:2", "")]
+
+
+def test_an_entry_alone_is_a_feed_named_by_its_source() -> None:
+    feed, (entry,) = parsed("lone-entry.xml"), parsed("lone-entry.xml").entries
+    assert (feed.format, feed.feed.id, feed.feed.title) == ("atom", "urn:example:alone", "The lonely feed")
+    assert (entry.id, entry.title, entry.content) == ("urn:example:alone:1", "Alone", "<p>One.</p>")
+    assert (entry.link, entry.authors) == ("https://alone.example.org/1", (Author("Sol Single"),))
+    assert [each.title for each in read("<entry><title>Bare</title></entry>").entries] == ["Bare"]
+
+
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
@@ -259,93 +314,3 @@ def test_bases_are_relative_to_the_document_also_where_it_is_not_well_formed() -
     feed = read(document + '<content type="html">&lt;a href="y"&gt;x&lt;/a&gt;</content><br></entry></feed>')
     assert feed.reader == "feedparser"
     assert 'href="https://feeds.example.org/blog/inner/y"' in feed.entries[0].content
-
-
-Field = tuple[str, int | None]
-"""A field of the feed (None) or of an entry, by its place."""
-
-OURS: dict[str, dict[Field, object]] = {
-    # feedparser takes `&b` for an entity.
-    "bare-ampersands.xml": {("id", 0): "https://mistakes.example.org/?a=1&b=2"},
-    # Characters that XML has not, which could not be written again.
-    "control-characters.xml": {("title", 0): "Bells and whistles"},
-    # feedparser does without some commas, times of the basic format, zones of half an hour, and hour 24.
-    "dates.xml": {
-        ("moment", 5): datetime(2002, 9, 7, 10, tzinfo=UTC),
-        ("moment", 12): datetime(2002, 9, 7, 10, tzinfo=UTC),
-        ("moment", 14): datetime(2002, 9, 7, 4, 30, tzinfo=UTC),
-        ("moment", 16): datetime(2000, 1, 1, tzinfo=UTC),
-        ("moment", 17): datetime(2004, 6, 30, 23, 59, 59, tzinfo=UTC),
-        ("moment", 21): None,  # year 0
-    },
-    # The second is there twice; the first two share an id.
-    "duplicate-ids.xml": {("count", None): 3, ("id", 0): "", ("id", 1): ""},
-    "future-dates.xml": {("moment", 0): None},
-    "mixed-encodings.xml": {("title", None): "Größe", ("title", 0): "Größe"},
-    "relative-addresses.xml": {("link", 1): ""},  # javascript:
-    "utf-8-as-utf-16.xml": {
-        ("title", None): "Größe",
-        ("link", None): "http://encoded.example.org/",
-        ("count", None): 1,
-    },
-}
-"""Where the two differ, and we are right."""
-
-
-@pytest.mark.parametrize("name", feed_corpus.XML_NAMES)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_reads_titles_links_ids_and_dates_as_feedparser_does(name: str) -> None:
-    ours, theirs = dict(_ours(name)), dict(_theirs(name))
-    differing = {field: value for field, value in ours.items() if field in theirs and theirs[field] != value}
-    assert differing == OURS.get(name, {})
-
-
-def test_uses_feedparser_only_for_what_cannot_be_mended() -> None:
-    loose = {name for name in feed_corpus.XML_NAMES if feed_corpus.parsed(name).reader == "feedparser"}
-    assert loose == {"bare-less-than.xml", "truncated.xml", "unclosed-tags.xml", "upper-case.xml"}
-
-
-def _ours(name: str) -> Iterator[tuple[Field, object]]:
-    parsed = feed_corpus.parsed(name)
-    yield ("title", None), parsed.feed.title
-    yield ("link", None), parsed.feed.link
-    yield ("count", None), len(parsed.entries)
-    for place, entry in enumerate(parsed.entries):
-        yield ("title", place), entry.title
-        yield ("link", place), entry.link
-        yield ("id", place), entry.id
-        yield ("moment", place), _whole_seconds(entry.published or entry.updated)
-        yield ("updated", place), _whole_seconds(entry.updated or entry.published)
-
-
-def _theirs(name: str) -> Iterator[tuple[Field, object]]:
-    headers = {"content-type": feed_corpus.content_type(name), "content-location": feed_corpus.URL}
-    parsed = feedparser.parse(BytesIO(feed_corpus.data(name)), response_headers=headers)
-    yield ("title", None), _plain(parsed.feed.get("title", ""))
-    yield ("link", None), parsed.feed.get("link", "")
-    yield ("count", None), len(parsed.entries)
-    for place, entry in enumerate(parsed.entries):
-        moments = [_moment(entry, f"{key}_parsed") for key in ("published", "created", "updated")]
-        yield ("title", place), _plain(dict.get(entry, "title", ""))
-        yield ("link", place), dict.get(entry, "link", "")
-        yield ("id", place), dict.get(entry, "id", "")
-        yield ("moment", place), next((moment for moment in moments if moment), None)
-        if moments[0] and moments[2]:
-            yield ("updated", place), moments[2]
-
-
-def _plain(title: str) -> str:
-    """feedparser gives markup."""
-    return markup.html_to_text(title) if markup.is_markup(title) else markup.to_one_line(title)
-
-
-def _moment(entry: Any, key: str) -> datetime | str | None:
-    found = dict.get(entry, key)
-    if not found:
-        return None
-    year, month, day, hour, minute, second = found[:6]
-    return datetime(year, month, day, hour, minute, second, tzinfo=UTC) if year > 0 else "out of range"
-
-
-def _whole_seconds(moment: datetime | None) -> datetime | None:
-    return moment and moment.replace(microsecond=0)

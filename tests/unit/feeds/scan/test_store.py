@@ -241,3 +241,50 @@ def test_a_flag_is_done_with_only_by_a_fetch_that_is_known_to_have_begun_after_i
     assert (found.flagged_at is not None) is stays
     assert found.fetch_began_at
     assert found.fetch_began_at <= NOW
+
+
+def item(guid: str, link: str = "", title: str = "Title") -> str:
+    return f'<item><guid isPermaLink="false">{guid}</guid><link>{link}</link><title>{title}</title></item>'
+
+
+def document(*items: str) -> bytes:
+    return f"<rss version='2.0'><channel><title>A feed</title>{''.join(items)}</channel></rss>".encode()
+
+
+def shared_ids(feed: Feed) -> dict[str, int]:
+    return dict(feed.entries.values_list("title", "shared_id"))
+
+
+def test_entries_note_that_another_feed_had_their_id_first(one: Feed) -> None:
+    other = subscribe(f"{URL}/other", "other")
+    store(one, document(item("urn:x:1", title="First"), item("urn:x:2", title="Second")))
+    linked = item("", "https://example.org/3", "Linked")
+    store(other, document(item("urn:x:1", title="Copied"), item("urn:x:9", title="Own"), linked), minutes(1))
+    store(one, document(item("https://example.org/3", title="Third")), minutes(2))
+
+    assert shared_ids(other) == {"Copied": 1, "Own": 0, "Linked": 0}
+    assert shared_ids(one) == {"First": 0, "Second": 0, "Third": 1}
+
+
+def test_edits_of_entries_change_nothing_of_who_had_their_id_first(one: Feed) -> None:
+    other = subscribe(f"{URL}/other", "other")
+    store(one, document(item("urn:x:1")))
+    store(other, document(item("urn:x:1")), minutes(1))
+    lifecycle.remove_feeds([one.pk], minutes(2))
+    store(other, document(item("urn:x:1", title="Edited")), minutes(3))
+    assert shared_ids(other) == {"Edited": 1}
+
+
+def test_entries_that_link_to_one_page_have_no_id_of_their_own(one: Feed) -> None:
+    link = "https://example.org/"
+    store(one, document(item("", link, "First")))
+    store(one, document(item("", link, "Second"), item("", link, "First")), minutes(1))
+    assert shared_ids(one) == {"First": 0, "Second": 2}
+
+
+def test_hidden_feeds_do_not_show_by_the_ids_of_others(one: Feed) -> None:
+    Feed.objects.filter(pk=one.pk).update(is_hidden=True)
+    other = subscribe(f"{URL}/other", "other")
+    store(one, document(item("urn:x:1")))
+    store(other, document(item("urn:x:1")), minutes(1))
+    assert shared_ids(other) == {"Title": 0}
