@@ -26,7 +26,7 @@ from . import release, schedule
 
 WORKER_SIGN_IN_SECONDS = 10
 
-SILENT_SECONDS = 10
+SILENT_SECONDS = 5
 """A connection to the broker that is silent for longer is given up: a worker asks once a second."""
 
 _worker_counts = machines.WorkerCounts(partial(stores.fast_client, "state"))
