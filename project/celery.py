@@ -16,11 +16,13 @@ from typing import Any
 import redis
 from celery import Celery, signals
 from django.conf import settings
+from kombu.transport.redis import SentinelChannel
 
 from resources import machines, sandbox
 from retry import lanes, stores
 from retry.conf import conf
 from retry.errors import StoreUnavailable
+from retry.servers import SentinelConnection
 
 from . import release, schedule
 
@@ -34,6 +36,8 @@ _worker_counts = machines.WorkerCounts(partial(stores.fast_client, "state"))
 _workers_log = logging.getLogger("tarry.workers")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+SentinelChannel.connection_class = SentinelConnection
 
 app = Celery("tarry")
 app.config_from_object("django.conf:settings", namespace="CELERY")

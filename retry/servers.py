@@ -128,7 +128,17 @@ def make_client(url: str, timeout: float, retry: Retry, kind: "type[redis.Redis]
     asking: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **parts.sentinel_login}
     sentinel = redis.sentinel.Sentinel(parts.nodes, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
     options = {"redis_class": kind, "db": parts.database, **parts.login, **limits}
+    options["connection_class"] = SentinelConnection
     return cast(redis.Redis, sentinel.master_for(parts.service, **options))  # type: ignore[no-untyped-call]
+
+
+class SentinelConnection(redis.sentinel.SentinelManagedConnection):
+    """Asks the Sentinels each time that it connects: redis-py's own tries a silent primary again."""
+
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        if not self._sock:
+            self.connect()  # type: ignore[no-untyped-call]
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
 
 
 class Cluster(redis.cluster.RedisCluster):
