@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,6 +85,19 @@ def _figures(name: str, found: Run, most: float) -> Iterator[Figure | Note]:
     yield Figure("  refused with 429 ÷ all requests", found.share_of(429), at_most=REFUSED)
 
 
+def _pause() -> None:
+    time.sleep(0.2)
+
+
+def wait_until_back(process: SiteProcess, name: str, began: float, meanwhile: Callable[[], None] = _pause) -> None:
+    """Waits until all feeds of that name have come back since then."""
+    until = time.monotonic() + MOST_SECONDS
+    while left := process.tell(["left", name, began]):
+        if time.monotonic() > until:
+            raise RuntimeError(f"{left} feeds have not come back")
+        meanwhile()
+
+
 class Scanned:
     """A site with these feeds, and some others that are cached. It ends with `site`."""
 
@@ -124,13 +137,9 @@ class Scanned:
         return percentile([one.seconds for one in timed], 0.99)
 
     def _wait(self, name: str, began: float) -> list[float]:
-        p99s = []
-        until = time.monotonic() + MOST_SECONDS
-        while left := self._process.tell(["left", name, began]):
-            if time.monotonic() > until:
-                raise RuntimeError(f"{left} feeds have not come back")
-            if name == "scanned":
-                p99s.append(self.p99())
+        p99s = list[float]()
+        meanwhile = (lambda: p99s.append(self.p99())) if name == "scanned" else _pause
+        wait_until_back(self._process, name, began, meanwhile)
         return p99s
 
     def _bounded(

@@ -17,7 +17,8 @@ django.setup(set_prefix=False)
 from django.db.models import Max  # noqa: E402
 
 from feeds import feed_rows  # noqa: E402
-from feeds.models import Entry, Feed  # noqa: E402
+from feeds.models import Entry, Feed, Scan  # noqa: E402
+from feeds.scan import scanner  # noqa: E402
 from project import celery  # noqa: E402, F401
 from resources.fetch.frontier import explain, queue  # noqa: E402
 from resources.fetch.http.limit_scopes import url_scopes  # noqa: E402
@@ -80,7 +81,14 @@ def limits(urls: Sequence[str]) -> dict[str, list[float]]:
     return found
 
 
-CALLS = {each.__name__: each for each in (add, make_due, left, ended, limits)}
+def shown_bound(since: float) -> float:
+    """Ends the scans, and returns the highest lower bound that is shown for one since then."""
+    scanner.end_finished_scans(datetime.now(UTC), scanner.bound_fetch_seconds)
+    scans = Scan.objects.filter(started_at__gte=datetime.fromtimestamp(since, UTC))
+    return max(bound or 0.0 for bound in scans.values_list("bound_seconds", flat=True))
+
+
+CALLS = {each.__name__: each for each in (add, make_due, left, ended, limits, shown_bound)}
 
 
 def main() -> None:

@@ -38,10 +38,14 @@ class Publishing:
 
 
 @contextmanager
-def running(log: Path, feeds: Sequence[PlannedFetch]) -> Iterator[Publishing]:
-    """A process of its own with these feeds, each at its host; their answers take as long as they say."""
+def running(log: Path, feeds: Sequence[PlannedFetch], limit: int = 4) -> Iterator[Publishing]:
+    """A process of its own with these feeds, each at its host; their answers take as long as they say.
+
+    A host has `limit` requests in hand at once, or any number if that is 0, and refuses more.
+    """
     names = {name: number for number, name in enumerate(dict.fromkeys(each.host for each in feeds))}
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "benchmarks.fetch.publishers", str(log)]
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "benchmarks.fetch.publishers"]
+    command += [str(log), str(limit)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin
     assert process.stdout

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.fetch.publishers LOG`: feeds at many hosts, each a loopback address with a secret limit.
+"""`python -m benchmarks.fetch.publishers LOG LIMIT`: feeds at many hosts, each a loopback address with a secret limit.
 
 The N-th line of standard input is the number of the N-th feed's host and the seconds that its answers take, as JSON:
-it is `http://127.40.X.Y:PORT/N`. After an empty line the port is printed. Each host answers MOST_AT_ONCE requests at
-once, and refuses the rest with 429. Every request is a line of the log, written when it has been answered.
+it is `http://127.40.X.Y:PORT/N`. After an empty line the port is printed. Each host answers LIMIT requests at once, or
+any number if that is 0, and refuses the rest with 429. Every request is a line of the log, written when it has been
+answered.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import TextIO
 
 import uvloop
 
-MOST_AT_ONCE, RETRY_AFTER_SECONDS = 4, 1
+RETRY_AFTER_SECONDS = 1
 NETWORK, AT_ADDRESS = "127.40", 250
 ENTRIES = 15
 REFUSED = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: %d\r\nContent-Length: 0\r\n\r\n" % RETRY_AFTER_SECONDS
@@ -30,8 +31,9 @@ def address(host: int) -> str:
 class Publisher:
     """All hosts of one process."""
 
-    def __init__(self, seconds: list[float], log: TextIO) -> None:
+    def __init__(self, seconds: list[float], limit: int, log: TextIO) -> None:
         self._seconds = seconds
+        self._limit = limit
         self._log = log
         self._at_once = Counter[str]()
 
@@ -52,7 +54,7 @@ class Publisher:
         began, number = time.time(), int(head.split(None, 2)[1].lstrip(b"/"))
         self._at_once[host] += 1
         try:
-            if self._at_once[host] > MOST_AT_ONCE:
+            if self._at_once[host] > self._limit > 0:
                 return self._noted(number, began, 429, REFUSED)
             await asyncio.sleep(self._seconds[number])
         finally:
@@ -81,14 +83,14 @@ def feed(number: int) -> bytes:
     return f"<rss version='2.0'><channel><title>Feed {number}</title>{items}</channel></rss>".encode()
 
 
-async def main(log: Path) -> None:
+async def main(log: Path, limit: int) -> None:
     lines = [json.loads(line) for line in iter(sys.stdin.readline, "\n")]
     with log.open("w") as file, socket.create_server(("0.0.0.0", 0), backlog=1024) as listening:
-        publisher = Publisher([seconds for _, seconds in lines], file)
+        publisher = Publisher([seconds for _, seconds in lines], limit, file)
         server = await asyncio.start_server(publisher.serve, sock=listening)
         print(listening.getsockname()[1], flush=True)
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(main(Path(sys.argv[1])))
+    uvloop.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -150,7 +150,7 @@ def _end_scan(scan: Scan, now: datetime, least_seconds: BoundFunction) -> None:
         fields |= _killed_scan_fields(scan, least_seconds)
     if ended_at is not None:
         took = (ended_at - scan.started_at).total_seconds()
-        fields |= {"makespan_seconds": took, "bound_seconds": least_seconds(fetches)}
+        fields |= {"makespan_seconds": took, "bound_seconds": min(took, least_seconds(fetches))}  # limits may change
     Scan.objects.filter(pk=scan.pk).update(**fields)
 
 
@@ -203,12 +203,12 @@ def bound_fetch_seconds(fetches: Sequence[PlannedFetch]) -> float:
 
 
 def _host_limits(fetches: Sequence[PlannedFetch], limits: PoolLimits) -> Mapping[str, PoolLimits]:
-    """The limits of the hosts with the most fetches. A host with one fetch makes no other wait."""
+    """The limits that the hosts with the most fetches are known to have. A host with one fetch makes no other wait."""
     largest = Counter(fetch.host for fetch in fetches).most_common(MAX_BOUNDED_HOSTS)
     hosts = [host for host, number in largest if number > 1]
-    now_ms, records = stores.run_steps(queue.read_domain_records(hosts)) if hosts else (0.0, [])
+    _, records = stores.run_steps(queue.read_domain_records(hosts)) if hosts else (0.0, [])
     found = {}
     for host, record in zip(hosts, records, strict=True):
-        stands = explain.parse_domain(host, now_ms, record, queue.configured_politeness())
-        found[host] = replace(limits, in_flight=max(1, stands.most_in_flight), gap_seconds=stands.gap_seconds)
+        allowed = explain.parse_allowance(record, queue.configured_politeness())
+        found[host] = replace(limits, in_flight=allowed.in_flight, gap_seconds=allowed.gap_seconds)
     return found

@@ -77,6 +77,12 @@ def record(scope: str = HOST) -> dict[str, str]:
     return dict(stores.run_steps(queue.read_domain_record(scope))[1])
 
 
+def learn(scope: str = HOST, **fields: float) -> None:
+    """Puts learnt values into the domain's record."""
+    for name, value in fields.items():
+        stores.fast_client("state").hset(f"fetch:{{0}}:domain:{scope}", name, str(value))
+
+
 def next_claimed(clock: Clock) -> ClaimedJob:
     """The next job, as soon as it is due."""
     while isinstance(found := claim(), NothingDue):

@@ -5,8 +5,10 @@
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -214,3 +216,76 @@ class Simulation:
             )
         stores.run_steps(queue.report_and_finish_work(job, "m", report, EndJob(job.version)))
         self._claim()
+
+
+TRIP_SECONDS = 0.004
+"""The time from a fetcher to an origin and back."""
+
+
+@dataclass(slots=True)
+class LimitedScan:
+    """One fetcher with so many slots, and feeds at hosts that refuse more than `limit` requests at once (0: none)."""
+
+    clock: Clock
+    slots: int
+    limit: int
+    pause_seconds: float = 1.0
+    asked: int = 0
+    refused: int = 0
+    _took: dict[str, float] = field(default_factory=dict)
+    _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _at_once: Counter[str] = field(default_factory=Counter)
+    _order: Iterator[int] = field(default_factory=count)
+    _free: int = 0
+    _left: int = 0
+
+    def run(self, fetches: Sequence[PlannedFetch]) -> float:
+        """Has all of them fetched. Returns the seconds until the last has come."""
+        self._took = {f"https://{fetch.host}/{fetch.key}": fetch.seconds for fetch in fetches}
+        waiter, began = jobs.Waiter("w"), self.clock.seconds
+        stores.run_together(
+            [
+                queue.enqueue_job(jobs.FetchJob(url, url, waiter, expected_seconds=took))
+                for url, took in self._took.items()
+            ]
+        )
+        self.asked = self.refused = 0
+        self._free, self._left, self._events = self.slots, len(fetches), []
+        self._claim()
+        while self._left:
+            self.clock.seconds, _, act = heapq.heappop(self._events)
+            act()
+            self._claim()
+        return self.clock.seconds - began
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.clock.seconds + seconds, next(self._order), act))
+
+    def _claim(self) -> None:
+        for found in _claim_for("m:w", self._free):
+            match found:
+                case jobs.ClaimedJob() as job:
+                    self._free -= 1
+                    self._after(TRIP_SECONDS / 2, partial(self._arrive, job))
+                case jobs.NothingDue(wait_seconds):
+                    self._after(max(wait_seconds, 0.001), lambda: None)
+
+    def _arrive(self, job: jobs.ClaimedJob) -> None:
+        self.asked += 1
+        if self._at_once[job.host] >= self.limit > 0:
+            self.refused += 1
+            report = jobs.RequestReport(jobs.RateVerdict.THROTTLED, TRIP_SECONDS, "429", self.pause_seconds)
+            self._after(TRIP_SECONDS / 2, partial(self._report, job, report))
+            return
+        self._at_once[job.host] += 1
+        self._after(self._took[job.url], partial(self._answer, job))
+
+    def _answer(self, job: jobs.ClaimedJob) -> None:
+        self._at_once[job.host] -= 1
+        report = jobs.RequestReport(jobs.RateVerdict.OK, self._took[job.url] + TRIP_SECONDS, "200")
+        self._after(TRIP_SECONDS / 2, partial(self._report, job, report))
+
+    def _report(self, job: jobs.ClaimedJob, report: jobs.RequestReport) -> None:
+        self._free += 1
+        self._left -= report.verdict is jobs.RateVerdict.OK
+        stores.run_steps(queue.report_and_finish_work(job, "m", report, EndJob(job.version)))

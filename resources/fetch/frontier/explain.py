@@ -17,7 +17,7 @@ class DomainState:
 
     `answer_seconds` is the mean time of its answers' heads, 0 if it is not known; `crawl_gap_seconds` the gap of its
     robots.txt; `asks_robots` is True while robots.txt is requested. `is_gap_of_answers`: the time of its answers makes
-    the gap.
+    the gap. So many at once as `refused_in_flight` were refused.
     """
 
     scope: str
@@ -39,6 +39,7 @@ class DomainState:
     trouble_since: float | None
     last_cut: float | None
     refused_gap_seconds: float | None
+    refused_in_flight: int | None
     last_request: float | None
     last_success: float | None
     last_status: str
@@ -68,7 +69,8 @@ def parse_domain(scope: str, now_ms: float, fields: Mapping[str, str], politenes
     learnt_cap = min(int(number("cap", politeness.in_flight)), politeness.most_in_flight)
     usual_cap = int(number("set_cap", learnt_cap))
     learnt_gap = max(number("delay", politeness.delay_seconds * 1000), politeness.least_delay_seconds * 1000)
-    answer_gap, is_gap_set = number("answer") / usual_cap, bool(fields.get("set_delay"))
+    answer_gap = politeness.answer_share * number("answer") / usual_cap if usual_cap > 1 else 0.0
+    is_gap_set = bool(fields.get("set_delay"))
     asks_robots = bool(fields.get("robots_job"))
     return DomainState(
         scope=scope,
@@ -90,6 +92,7 @@ def parse_domain(scope: str, now_ms: float, fields: Mapping[str, str], politenes
         trouble_since=moment("trouble_since"),
         last_cut=moment("cut_at"),
         refused_gap_seconds=number("floor") / 1000 or None,
+        refused_in_flight=int(number("cap_refused")) or None,
         last_request=moment("asked_at"),
         last_success=moment("ok_at"),
         last_status=fields.get("status", ""),
@@ -101,6 +104,32 @@ def parse_domain(scope: str, now_ms: float, fields: Mapping[str, str], politenes
         is_gap_of_answers=not is_gap_set and answer_gap > learnt_gap,
         is_cap_set=bool(fields.get("set_cap")),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DomainAllowance:
+    """The most that a domain is known to allow: requests in flight, and the least gap between them."""
+
+    in_flight: int
+    gap_seconds: float
+
+
+def parse_allowance(fields: Mapping[str, str], politeness: Politeness) -> DomainAllowance:
+    """Parses what a domain allows: an admin's limits, else the ceilings, narrowed by what it has refused.
+
+    A learnt gap or number counts only as far as refusals prove it: all else may be learnt too slow.
+    """
+
+    def number(name: str) -> float:
+        return float(fields.get(name) or 0)
+
+    in_flight, gap_ms = politeness.most_in_flight, politeness.least_delay_seconds * 1000
+    if number("cap_refused") > 1:
+        in_flight = min(in_flight, max(int(number("cap_refused")) - 1, int(number("cap"))))
+    if fields.get("cut_beside") == "0":  # refused with nothing else in flight
+        gap_ms = max(gap_ms, min(number("floor"), number("delay")))
+    set_gap = fields.get("set_delay")
+    return DomainAllowance(max(1, int(number("set_cap")) or in_flight), (float(set_gap) if set_gap else gap_ms) / 1000)
 
 
 BLOCK_CAUSES = {
@@ -226,7 +255,7 @@ def _list_background(domain: DomainState) -> list[str]:
         f"Requests are {domain.gap_seconds:.3g} s apart{', set by an admin' if domain.is_gap_set else ''}.",
     ]
     if domain.is_gap_of_answers:
-        lines.append(f"Its answers take {domain.answer_seconds:.3g} s: that makes the gap, by requests in flight.")
+        lines.append(f"Its answers take {domain.answer_seconds:.3g} s: a share of that makes the gap.")
     if domain.crawl_gap_seconds:
         lines.append(_explain_crawl_delay(domain))
     if domain.is_cap_set:
@@ -234,6 +263,8 @@ def _list_background(domain: DomainState) -> list[str]:
     if domain.last_cut is not None and domain.refused_gap_seconds:
         refused = f"{domain.refused_gap_seconds:.3g} s apart"
         lines.append(f"Slowed down {format_duration(-domain.last_cut)} ago: requests {refused} were refused.")
+    if domain.refused_in_flight:
+        lines.append(f"{domain.refused_in_flight} requests at once were refused: fewer are in flight.")
     if domain.circuit_opened:
         lines.append(f"Failed {_format_count(domain.failures, 'time')} in a row: one request at a time tests it.")
     if domain.trouble_since is not None:

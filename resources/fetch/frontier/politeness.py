@@ -24,6 +24,8 @@ class Politeness:
     probed past it the further the longer nothing is refused: the scale of that is the longest of `probe_seconds`, of
     `probe_requests` at that gap, and of `probe_asked` times the Retry-After (of which `most_asked_seconds` counts).
     The number in flight grows by `cap_step` ÷ cap for each success while others waited for room.
+    A refused number is tried again after `cap_probe_requests` of these, and the more seldom the more often in vain.
+    Where several may be in flight, the gap is at least `answer_share` of the time of the answers ÷ their number.
 
     `least_delay_seconds` and `most_in_flight` are the ceilings of learnt rates, not of an admin's.
     """
@@ -38,7 +40,7 @@ class Politeness:
 
     cut: float = 1.6
     near_cut: float = 1.25
-    first_step: float = 0.02
+    first_step: float = 0.05
     mean_share: float = 0.1
     margin: float = 1.03
     asked_margin: float = 1.06
@@ -47,8 +49,9 @@ class Politeness:
     probe_requests: int = 250
     probe_asked: float = 22
     most_asked_seconds: float = 300
-    cap_step: float = 0.125
-    near_cap_step: float = 0.01
+    cap_step: float = 0.25
+    cap_probe_requests: int = 32
+    answer_share: float = 0.25
 
     slots: int = 100
     fill: float = FILL

@@ -187,16 +187,17 @@ local function request_of(d, lane)
   if needs_robots then d.robots_job = job.key end
   -- Only steady requests tell of the rate: an idle domain's success says nothing of it.
   local paced = d.next > 0 and gap == gap_ms(d) and now - allowed_at(d) <= math.max(gap, 20)
-  local before = d.next
+  local before, beside = d.next, d.in_flight
   d.next = next_turn(d, now, gap)
-  d.in_flight = d.in_flight + 1
+  d.in_flight = beside + 1
   if lane == 'slow' then d.slow_in_flight = d.slow_in_flight + 1 end
   d.asked_at = whole(now)
   d['popular_' .. lane] = job.order < 0 and 1 or 0
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
   place_again(d, lane)
   job.needs_robots = needs_robots and '1' or '0'
-  return job, {'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0', 'needs_robots', job.needs_robots}
+  return job, {'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0', 'beside', beside,
+    'needs_robots', job.needs_robots}
 end
 
 -- Saves each domain once, after all changes of its place in line.

@@ -20,6 +20,7 @@ from resources.fetch.frontier.jobs import DomainLimits, JobPriority
 from retry import claims, stores, worker
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
+from tests.support import frontier
 from tests.support.feed_scans import scan, subscribe
 from tests.support.fetch_queue import claimed, jobs, killed_in
 from tests.support.plain_feeds import NOW
@@ -303,6 +304,23 @@ def test_the_bound_of_a_scan_knows_how_many_fetchers_there_are(
         for fetcher in range(number):
             stores.run_steps(queue.sign_in_fetcher(f"{fetcher}"))
         assert scanner.bound_fetch_seconds(fetches) == seconds
+
+
+def test_the_bound_of_a_scan_counts_what_hosts_have_refused_and_not_what_was_learnt_slowly() -> None:
+    fetches = [PlannedFetch(str(place), "a.example", 2.0) for place in range(8)]
+    frontier.learn("a.example", delay=9000, cap=1)
+    assert scanner.bound_fetch_seconds(fetches) == 4.0
+    frontier.learn("a.example", cap_refused=2)
+    assert scanner.bound_fetch_seconds(fetches) == 16.0
+
+
+def test_no_scan_has_a_bound_above_its_time() -> None:
+    one, began = subscribe(URL), datetime.now(UTC)
+    scan()
+    came_back([one], began + timedelta(seconds=4), 2.0)
+    scanner.end_finished_scans(began + timedelta(minutes=1), lambda fetches: 99.0)
+    noted = Scan.objects.get()
+    assert noted.bound_seconds == noted.makespan_seconds
 
 
 def test_a_scan_whose_feeds_never_come_back_has_no_time(feed_redis: RedisServers) -> None:

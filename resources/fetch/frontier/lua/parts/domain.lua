@@ -11,7 +11,11 @@ local DEFAULTS = {
   -- politeness, learnt: gap between requests, its recent mean, the last refused gap, when it was cut, the Retry-After
   -- of that time, and the phase of the way back (in requests, below 0) and past it
   delay = rules.delay_ms, mean = rules.delay_ms, floor = 0, cut_at = 0, asked = 0, phase = 0, throttles = 0,
-  cap = rules.in_flight, cap_refused = 0,
+  -- how many may be in flight, the least number that was refused (0: none), how often it was tried in vain since
+  cap = rules.in_flight, cap_refused = 0, cap_probes = 0,
+  -- the most in flight with which requests were served since the last doubt, how often; and how many others were in
+  -- flight at the refusal that made the gap longer: '' is not known
+  served_most = 1, served_times = 0, cut_beside = '',
   -- how long a request takes, from its claim to its report: a mean in which older ones count less and less. 0 is not known
   took = 0,
   -- how long an answer's head takes: such a mean of successes, which other answers only make longer. 0 is not known
@@ -118,12 +122,15 @@ local function cap_of(d)
   return usual_cap(d)
 end
 
--- The gap at which the time of its answers alone keeps so many in flight: a slow origin is asked slowly (AutoThrottle
--- of Scrapy). It does not depend on the gap in use, so it cannot grow by itself.
+-- The gap at which the time of its answers alone keeps so many in flight (as AutoThrottle of Scrapy). It does not
+-- depend on the gap in use, so it cannot grow by itself.
 local function answer_gap(d) return d.answer / usual_cap(d) end
 
--- The shortest gap, whatever is learnt.
-local function least_gap(d) return math.max(rules.least_delay_ms, answer_gap(d)) end
+-- The shortest gap, whatever is learnt. Requests to a slow origin do not come in bunches: a share of that gap is between
+-- them. Their number in flight does the rest, and where that is one, all of it.
+local function least_gap(d)
+  return usual_cap(d) > 1 and math.max(rules.least_delay_ms, answer_gap(d) * rules.answer_share) or rules.least_delay_ms
+end
 
 local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or math.max(d.delay, least_gap(d)) end
 

@@ -1,6 +1,6 @@
 -- Jobs: in the queues of their domain, in flight, or dead.
 local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 1, lapses = 1, version = 1,
-  claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1, lapsed = 1}
+  claimed = 1, beside = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1, lapsed = 1}
 
 local function job_name(key) return 'fetch:{0}:job:' .. key end
 
@@ -16,7 +16,7 @@ local function job_of(key)
 end
 
 -- The fields that are needed of a job that ends with its request, as nearly all do.
-local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'paced', 'version'}
+local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'beside', 'paced', 'version'}
 
 local function job_at_its_end(key)
   local job, values = {key = key}, redis.call('HMGET', job_name(key), unpack(LAST))

@@ -95,8 +95,35 @@ def test_a_gap_that_comes_of_slow_answers_is_told(clock: Clock) -> None:
     frontier.backlog()
     frontier.report(frontier.claimed(), replace(frontier.OK, latency_seconds=6))
     lines = told(clock)
-    assert "Requests are 3 s apart." in lines
-    assert "Its answers take 6 s: that makes the gap, by requests in flight." in lines
+    assert "Requests are 0.75 s apart." in lines
+    assert "Its answers take 6 s: a share of that makes the gap." in lines
+
+
+def test_a_refused_number_in_flight_is_told(clock: Clock) -> None:
+    frontier.backlog()
+    frontier.claimed()
+    frontier.report(frontier.next_claimed(clock), frontier.THROTTLED)
+    lines = told(clock)
+    assert "2 requests at once were refused: fewer are in flight." in lines
+    assert "49 requests waiting, 1 of 1 in flight." in lines
+
+
+@pytest.mark.parametrize(
+    ("fields", "in_flight", "gap_seconds"),
+    [
+        pytest.param({}, 4, 0.1, id="the ceilings where nothing was refused"),
+        pytest.param({"delay": "900", "cap": "1.2"}, 4, 0.1, id="nor where it was only learnt slowly"),
+        pytest.param({"cap": "2.3", "cap_refused": "3"}, 2, 0.1, id="fewer than were refused"),
+        pytest.param({"cap": "3", "cap_refused": "3"}, 3, 0.1, id="and those that are tried again"),
+        pytest.param({"delay": "520", "floor": "500", "cut_beside": "0"}, 4, 0.5, id="a gap refused alone"),
+        pytest.param({"delay": "520", "floor": "500", "cut_beside": "2"}, 4, 0.1, id="not one refused beside others"),
+        pytest.param({"delay": "520", "floor": "500"}, 4, 0.1, id="nor one of an earlier version"),
+        pytest.param({"set_delay": "2000", "set_cap": "8", "cap_refused": "2"}, 8, 2, id="an admin's limits"),
+        pytest.param({"set_delay": "0"}, 4, 0, id="also without a gap"),
+    ],
+)
+def test_a_domain_allows_what_it_has_not_refused(fields: dict[str, str], in_flight: int, gap_seconds: float) -> None:
+    assert explain.parse_allowance(fields, Politeness()) == explain.DomainAllowance(in_flight, gap_seconds)
 
 
 NOBODY = "No fetcher runs: nothing is fetched from any domain. Start `fetch`."

