@@ -102,9 +102,11 @@ MIN_SECRET_CHARACTERS = 6
 _SECRET_NAME = re.compile(r"token|key|auth|secret|pass|pwd|sig|hash|session|code|user|login|\A\Z", re.I)
 _MIXED_VALUE = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}")
 _TOKEN_LIKE = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_~.=-]{16,}")
-_TEXT_FIELDS = frozenset({"title", "summary", "content", "subtitle", "rights", "name", "term", "label"})
+_PUBLIC_NAMES = frozenset({"channel_id", "playlist_id"})
+"""Parameters of YouTube's feeds: its pages have them in their addresses."""
+_TEXT_FIELDS = frozenset({"title", "summary", "content", "full", "subtitle", "rights", "name", "term", "label"})
 """Fields in which secrets are replaced. All others are addresses and the like, useless without them: they go."""
-_WHOLE_FIELDS = frozenset({"cloud", "enclosures"})
+_WHOLE_FIELDS = frozenset({"cloud", "enclosures", "transcripts"})
 """Fields whose objects have no use and no meaning without one of their own fields."""
 
 
@@ -117,11 +119,16 @@ def find_secrets(*urls: str) -> tuple[str, ...]:
         for pair in parts.query.split("&"):
             name, equals, value = pair.partition("=")
             name, value = (name, value) if equals else ("", pair)
-            is_secret = _SECRET_NAME.search(name) or _MIXED_VALUE.fullmatch(value)
+            is_secret = name not in _PUBLIC_NAMES and (_SECRET_NAME.search(name) or _MIXED_VALUE.fullmatch(value))
             if is_secret and len(value) >= MIN_SECRET_CHARACTERS:
                 found |= {pair, value} if _TOKEN_LIKE.fullmatch(value) else {pair}
     found |= {unquote_plus(part) for part in found}
     return tuple(sorted(found, key=lambda part: (-len(part), part)))
+
+
+def without_secrets(text: str, url: str) -> str:
+    """Returns the text; empty if a secret of that address is in it."""
+    return "" if any(part in text for part in find_secrets(url)) else text
 
 
 def shows_address(text: str, url: str) -> bool:

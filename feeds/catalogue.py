@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from resources.fetch.http.messages import FetchError, UnreadableSealError
 from resources.fetch.http.url_syntax import parse_target
 
-from . import addresses, categories, credentials, feed_rows, followers, lifecycle
+from . import addresses, categories, credentials, feed_rows, followers, lifecycle, supplements
 from .addresses import FeedLocation
 from .errors import FeedAddressError, FeedError
 from .models import MAX_URL_CHARACTERS, RESERVED_SLUGS, Feed, FormerSlug, Move
@@ -215,6 +215,8 @@ def edit_feed(feed_id: int, wanted: FeedEdit, now: datetime) -> bool:
         becomes_private = gives_secrets and not credentials.is_private(feed)
         is_hidden = bool(fields.pop("is_hidden", feed.is_hidden or becomes_private))
         Feed.objects.filter(pk=feed_id).update(**fields)
+        if "full_content" in fields:
+            supplements.switch_articles(feed_id, now)
         if not moves_on and not shown:
             apply_check_bounds(feed_id, fields, now)
         feed_rows.touch_feeds([feed_id], now)

@@ -8,7 +8,8 @@ from typing import cast
 from resources.fetch import host_settings
 from resources.fetch.http.messages import UnreadableSealError
 
-from .models import Feed, Move, Subscription
+from .hub_models import Subscription
+from .models import Feed, Move
 
 SEALED_FIELDS = ("sealed_password", "sealed_headers")
 CREDENTIAL_FIELDS = ("user", *SEALED_FIELDS)

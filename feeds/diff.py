@@ -18,7 +18,9 @@ MOVING_DATE_WITHIN = timedelta(minutes=15)
 SAME_FEED_SHARE = 0.25
 """The share of the found entries, or of the stored ones, that has to be in both."""
 
-_FIELDS_WITHOUT_CONTENT = frozenset({"id", "published", "updated"})
+_FIELDS_WITHOUT_CONTENT = frozenset({"id", "published", "updated", "full"})
+_LATER_FIELDS = frozenset({"season", "episode", "chapters", "chapters_url", "transcripts", "youtube"})
+"""Fields that earlier versions did not read: an entry without them keeps the marks that it has from those."""
 
 
 class ComparedEntry(Protocol):
@@ -136,7 +138,8 @@ def _is_own(text: str, counted: Counter[str]) -> bool:
 def _content_text(entry: ComparedEntry) -> str:
     """The text of all fields of an entry but its id and dates. White space does not count."""
     names = (field.name for field in fields(entry) if field.name not in _FIELDS_WITHOUT_CONTENT)
-    return " ".join("\x1f".join(str(getattr(entry, name)) for name in names).split())
+    given = (name for name in names if name not in _LATER_FIELDS or getattr(entry, name))
+    return " ".join("\x1f".join(str(getattr(entry, name)) for name in given).split())
 
 
 def _digest(*parts: object) -> str:

@@ -12,8 +12,9 @@ from django.db.models import Count, Q, QuerySet
 
 from resources import humanize
 
-from . import credentials, followers
-from .models import Feed, Hub, Scan, Subscription
+from . import credentials, followers, supplements
+from .hub_models import Hub, Subscription
+from .models import Feed, Scan
 from .push import trust
 from .push.leases import ENDED_STATES
 from .scan import push_trust
@@ -150,9 +151,17 @@ def feed_facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
     yield "Last duration", _seconds_words(feed.last_seconds, "–")
     yield "Check interval", f"{humanize.format_span(feed.least)} to {humanize.format_span(feed.most)}"
     yield "Entries", f"{feed.entries.count():,}"
+    yield "Full articles", _article_words(feed)
     yield "Subscribers", _subscriber_words(feed)
     yield "Push", " ".join(push_sentences(feed, now))
     yield "Conditional requests", _validator_words(feed)
+
+
+def _article_words(feed: Feed) -> str:
+    if not feed.full_content:
+        return "not fetched"
+    found = supplements.count_articles(feed.pk)
+    return f"{found.shown:,} shown, {found.waiting:,} waiting, {found.missing:,} without"
 
 
 def _subscriber_words(feed: Feed) -> str:

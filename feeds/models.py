@@ -1,4 +1,7 @@
-"""The models of feeds, categories, entries, scans, follows, moves, hubs and subscriptions."""
+"""The models of feeds, categories, entries, scans, follows and moves.
+
+Those of hubs and subscriptions are in `hub_models`, which Django finds by this module.
+"""
 
 from datetime import timedelta
 
@@ -8,9 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from . import addresses
-from .push.leases import ENDED_STATES, SubscriptionStatus
-from .push.offers import MAX_OFFER_URL_CHARACTERS, PushKind
+from . import addresses, hub_models  # noqa: F401  # Django finds its models so
 from .schedule.state import FeedStatus
 
 ALL_SLUG = "all"
@@ -99,6 +100,8 @@ class Feed(models.Model):
         default=False,
         help_text="In no combination, without pages of its own; in the API for tokens that may manage feeds alone.",
     )
+    full_content = models.BooleanField("fetch full articles", default=False, db_default=False)
+    icon = models.CharField(max_length=MAX_URL_CHARACTERS, blank=True, default="", db_default="", editable=False)
     state = models.CharField(max_length=20, choices=STATES, default=FeedStatus.ACTIVE.value, editable=False)
     trouble = models.CharField(max_length=20, blank=True, editable=False)
     """The name of the `schedule.state.Trouble` that the last fetch met."""
@@ -172,7 +175,7 @@ class Feed(models.Model):
 
     @property
     def shown_site(self) -> str:
-        return "" if any(part in self.site for part in addresses.find_secrets(self.url)) else self.site
+        return addresses.without_secrets(self.site, self.url)
 
     @property
     def least(self) -> timedelta:
@@ -267,6 +270,30 @@ class Entry(models.Model):
         return self.title or self.link or self.identity
 
 
+class Supplement(models.Model):
+    """A document fetched beside a feed: an entry's article or chapters, or the page that names the site's icon.
+
+    `mark` is the `content` of the entry that it was wanted for. No foreign keys: earlier versions delete entries.
+    """
+
+    entry = models.ForeignKey(Entry, null=True, on_delete=models.CASCADE, db_constraint=False)
+    feed = models.ForeignKey(Feed, null=True, on_delete=models.CASCADE, db_constraint=False)
+    kind = models.CharField(max_length=10)
+    url = models.TextField(blank=True)
+    mark = models.CharField(max_length=MARK_CHARACTERS, blank=True)
+    due_at = models.DateTimeField("next fetch", null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    fetched_at = models.DateTimeField(null=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("entry", "kind"), name="one_supplement_of_an_entry"),
+            models.UniqueConstraint(fields=("feed", "kind"), name="one_supplement_of_a_feed"),
+        )
+        indexes = (models.Index(fields=("due_at",), condition=Q(due_at__isnull=False), name="due_supplements"),)
+
+
 class Scan(models.Model):
     """A scan: how many feeds it handed over, and how long they took. It ends when its last feed has ended.
 
@@ -288,91 +315,3 @@ class Scan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.started_at:%Y-%m-%d %H:%M:%S}: {self.feeds} feeds"
-
-
-MAX_TOKEN_CHARACTERS = 64
-
-
-class Hub(models.Model):
-    """A server that tells of changes: a cloud of rssCloud, or a hub of WebSub. `digest` is of its kind and its URL.
-
-    `arrived` counts pushes with news, `missed` news found without one; `share` is the recent share that arrived
-    (`trust.HubScore`). `first_push_at` is that of the first push with news.
-    """
-
-    KINDS = [(PushKind.RSSCLOUD.value, "rssCloud"), (PushKind.WEBSUB.value, "WebSub")]
-
-    kind = models.CharField(max_length=10, choices=KINDS)
-    url = models.CharField("address", max_length=MAX_OFFER_URL_CHARACTERS)
-    digest = models.CharField(max_length=64, unique=True, editable=False)
-    arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
-    missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
-    share = models.FloatField("share that arrived of late", default=0.0, editable=False)
-    first_push_at = models.DateTimeField(null=True, editable=False)
-    last_push_at = models.DateTimeField(null=True, editable=False)
-    trusted_since = models.DateTimeField(null=True, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        ordering = ("url",)
-
-    def __str__(self) -> str:
-        return self.url
-
-
-class Subscription(models.Model):
-    """A subscription of a feed at a hub. Outlives its feed, until the hub has been told.
-
-    `token` is its address here, random: only a server that was asked knows it. `offer_digest` is that of its
-    `offers.PushOffer`, `topic` the hub's URL for the feed. `intent` is the last request, made at `asked_at`, in
-    WebSub's words for either protocol (empty: nothing is pending): a server's verification is confirmed for that
-    alone. `due_at` is the time of the next step; None: there is none. The counts of pushes are those of
-    `trust.PushRecord`.
-    """
-
-    STATES = [(state.value, state.value) for state in SubscriptionStatus]
-
-    feed = models.ForeignKey(Feed, null=True, related_name="subscriptions", on_delete=models.SET_NULL)
-    hub = models.ForeignKey(Hub, related_name="subscriptions", on_delete=models.CASCADE)
-    offer_digest = models.CharField(max_length=64, editable=False)
-    topic = models.CharField(max_length=MAX_OFFER_URL_CHARACTERS, editable=False)
-    procedure = models.CharField(max_length=200, blank=True, editable=False)
-    """The XML-RPC procedure that registers; empty: a form is sent."""
-    token = models.CharField(max_length=MAX_TOKEN_CHARACTERS, unique=True, editable=False)
-    sealed_secret = models.TextField(blank=True, editable=False)
-
-    state = models.CharField(max_length=10, choices=STATES, default=SubscriptionStatus.WANTED.value, editable=False)
-    intent = models.CharField(max_length=12, blank=True, editable=False)
-    way = models.PositiveSmallIntegerField(default=0, editable=False)
-    """The index of the way in which the cloud is asked (`rsscloud.callback_ways`)."""
-    asked_at = models.DateTimeField("last asked", null=True, editable=False)
-    verified_at = models.DateTimeField("in force since", null=True, editable=False)
-    expires_at = models.DateTimeField("expires", null=True, editable=False)
-    due_at = models.DateTimeField("next request", null=True, editable=False)
-    failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
-    reason = models.TextField("how it stands", blank=True, editable=False)
-    arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
-    missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
-    in_a_row = models.PositiveIntegerField("arrived in a row", default=0, editable=False)
-    before_miss = models.PositiveIntegerField(default=0, editable=False)
-    missed_at = models.DateTimeField(null=True, editable=False)
-    vain_at = models.DateTimeField(null=True, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    ended_at = models.DateTimeField(null=True, editable=False)
-
-    class Meta:
-        ordering = ("-created_at",)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("feed",),
-                condition=Q(feed__isnull=False) & ~Q(state__in=ENDED_STATES),
-                name="one_subscription_of_a_feed",
-            ),
-        )
-        indexes = (
-            models.Index(fields=("due_at",), condition=Q(due_at__isnull=False), name="due_subscriptions"),
-            models.Index(fields=("ended_at",), condition=Q(ended_at__isnull=False), name="ended_subscriptions"),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.topic} at {self.hub}"

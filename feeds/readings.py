@@ -7,6 +7,7 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import datetime
@@ -17,7 +18,18 @@ from .diff import EntryChange, EntryMarks
 from .errors import ParseError
 from .parser import discovery, markup, reader
 from .parser.discovery import FeedAddress
-from .parser.documents import Author, Cloud, Enclosure, EntrySource, FeedHead, ParsedCategory, ParsedEntry, Point
+from .parser.documents import (
+    Author,
+    Chapter,
+    Cloud,
+    Enclosure,
+    EntrySource,
+    FeedHead,
+    ParsedCategory,
+    ParsedEntry,
+    Point,
+    Transcript,
+)
 
 Json = dict[str, Any]
 
@@ -25,7 +37,10 @@ MAX_TITLE_CHARACTERS = 2000
 MAX_SEARCHABLE_CHARACTERS = 20_000
 
 _UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)))
-_LIST_CLASSES: Mapping[str, type[Any]] = {"authors": Author, "categories": ParsedCategory, "enclosures": Enclosure}
+_LIST_CLASSES: Mapping[str, type[Any]] = {
+    **{"authors": Author, "categories": ParsedCategory, "enclosures": Enclosure},
+    **{"chapters": Chapter, "transcripts": Transcript},
+}
 _PART_CLASSES: Mapping[str, type[Any]] = {"source": EntrySource, "point": Point, "cloud": Cloud}
 _DATE_FIELDS = frozenset({"published", "updated"})
 
@@ -53,7 +68,7 @@ class BodyToRead:
 class EntryRow:
     """An entry, ready to be stored. `was` is the identity under which it is stored already, empty for none.
 
-    `happened_at` comes from `diff.entry_happened_at`. Searches look at `text`.
+    `happened_at` comes from `diff.entry_happened_at`. Searches look at `text`. `is_excerpt`: its page may say more.
     """
 
     marks: EntryMarks
@@ -64,6 +79,7 @@ class EntryRow:
     happened_at: datetime
     was: str = ""
     is_edited: bool = True
+    is_excerpt: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "happened_at": self.happened_at.isoformat()}
@@ -139,13 +155,28 @@ def _entry_row(each: EntryChange, now: datetime, place: int) -> EntryRow:
         happened_at=diff.entry_happened_at(entry, now, place),
         was=each.was,
         is_edited=each.is_edited,
+        is_excerpt=is_excerpt(entry),
     )
+
+
+_EXCERPT_CHARACTERS = 2_000
+_CUT_SHORT = re.compile(
+    r"(?:\.\.\.|…)\W*(?:\w+\W+){0,3}\w*\W*\Z|\b(?:read|continue|more|weiterlesen|mehr)\W*\Z", re.IGNORECASE
+)
+
+
+def is_excerpt(entry: ParsedEntry) -> bool:
+    """True if the page of an entry may say more than the feed: its text is short, or ends as if cut."""
+    if not entry.link:
+        return False
+    text = markup.html_to_text(entry.content or entry.summary)
+    return len(text) < _EXCERPT_CHARACTERS or _CUT_SHORT.search(text, max(0, len(text) - 100)) is not None
 
 
 def searchable_text(entry: ParsedEntry) -> str:
     """The text of an entry for searches: title, texts, names, cut to MAX_SEARCHABLE_CHARACTERS."""
     names = [author.name for author in entry.authors] + [each.label or each.term for each in entry.categories]
-    texts = [markup.html_to_text(text) for text in (entry.summary, entry.content) if text]
+    texts = [markup.html_to_text(text) for text in (entry.summary, entry.content, entry.full) if text]
     words = " ".join(part for part in (entry.title, *names, *texts) if part)[:MAX_SEARCHABLE_CHARACTERS]
     return fold_text(strip_unstorable(words))
 

@@ -16,7 +16,7 @@ from retry.errors import StoreUnavailable
 from . import credentials, followers, upkeep
 from .feed_rows import SCAN_TASK
 from .pages.render import prepare_page
-from .scan import scanner
+from .scan import scanner, supplement_task
 from .subscriptions import own_hub, renewals
 
 PRUNE_SECONDS = 1.0
@@ -36,9 +36,11 @@ def _outage_logged(message: str, *more: type[Exception]) -> Iterator[None]:
 
 @shared_task(name=SCAN_TASK, ignore_result=True)
 def scan_feeds() -> None:
-    """Hands flagged and due feeds over to the fetchers. After an outage the next scan does it."""
+    """Hands flagged and due feeds over to the fetchers, then due pages beside them. After an outage the next does."""
+    now = datetime.now(UTC)
     with _outage_logged("feeds are not handed over"):
-        scanner.run_scan(datetime.now(UTC))
+        scanner.run_scan(now)
+        supplement_task.hand_over_supplements(now)
 
 
 @shared_task(name="feeds.subscribe", ignore_result=True)

@@ -65,8 +65,10 @@ def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
     except UnknownFeedError:
         return _redirect_from_old_slug(asked) or responses.not_found_response(NO_SUCH_FEED)
     answer = _serve_or_explain(request, asked, subject)
-    if asked.format == "html" and answer.status_code in {200, 304}:
-        answer["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
+    if asked.format == "html" and answer.status_code == 200:  # a 304 leaves the client the policy that it has
+        answer["Content-Security-Policy"] = content_security_policy(
+            settings.RETRY_AFTER_SERVER, has_videos=PLAYER_MARK in answer.content
+        )
     if answer.status_code in {200, 304} and (hubs := render.page_hubs(asked)):
         links = [*((hub, "hub") for hub in hubs), (f"{page_entries.site_url()}{asked.address}", "self")]
         answer["Link"] = ", ".join(f'<{url}>; rel="{rel}"' for url, rel in links)  # the hub and the topic (WebSub, 4)
@@ -178,15 +180,20 @@ def redirect_with_slash(request: HttpRequest, address: str = "") -> HttpResponse
     return HttpResponsePermanentRedirect(f"{request.path}/")
 
 
-def content_security_policy(retry_after_server: str) -> str:
+PLAYER_MARK = b'<iframe class="player"'
+"""Only the template of a page has it: no frame of a publisher is left in sanitised HTML."""
+
+
+def content_security_policy(retry_after_server: str, *, has_videos: bool = False) -> str:
     """The policy of pages for people: pictures of this site alone, and the waiting instance if it is on another host.
 
-    Sound and films come from their publishers, when they are played.
+    Sound and films come from their publishers, and videos from YouTube, when they are played.
     """
+    frames = f"frame-src {render.VIDEO_SITE}; " if has_videos else ""
     parts = urlsplit(retry_after_server)
     pictures = f"'self' {parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
     return (
-        f"default-src 'none'; style-src 'self'; img-src {pictures}; media-src http: https:; "
+        f"default-src 'none'; style-src 'self'; img-src {pictures}; media-src http: https:; {frames}"
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
 

@@ -192,6 +192,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.ingest": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
+    "fetch.supplements": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
@@ -220,6 +221,7 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetch.t
     "resources.mirror": "resources.mirror.ingest.fetch_task.TASK",
     "resources.call_webhook": "resources.mirror.reports.webhooks.TASK",
     "feeds.fetch": "feeds.scan.fetch_task.TASK",
+    "feeds.supplement": "feeds.scan.supplement_task.TASK",
     "feeds.ask_hub": "feeds.subscriptions.fetch_task.TASK",
     "feeds.announce": "feeds.subscriptions.own_hub.TASK",
 }
@@ -299,6 +301,7 @@ FEEDS_MAX_BYTES = env.whole("FEEDS_MAX_BYTES", 25_000_000)
 FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)
 FEEDS_READ_BYTES = env.whole("FEEDS_READ_BYTES", 1024 * 1024 * 1024)
 FEEDS_READ_SECONDS = env.number("FEEDS_READ_SECONDS", 20)
+FEEDS_PAGE_BYTES = env.whole("FEEDS_PAGE_BYTES", 5_000_000)
 FEEDS_PUSH = env.switch("FEEDS_PUSH", may_be_reached(_public.hostname or ""))
 FEEDS_PUSH_NOTE = "" if FEEDS_PUSH or env.text("FEEDS_PUSH", "") else explain_polling_only(PUBLIC_URL)  # said once
 FEEDS_PUSH_RECENT_DAYS = env.number("FEEDS_PUSH_RECENT_DAYS", 14)

@@ -15,7 +15,8 @@ django.setup(set_prefix=False)
 
 import project.celery  # noqa: E402, F401
 from feeds import addresses, catalogue, feed_rows  # noqa: E402
-from feeds.models import Entry, Feed, Hub, Subscription  # noqa: E402
+from feeds.hub_models import Hub, Subscription  # noqa: E402
+from feeds.models import Entry, Feed  # noqa: E402
 from feeds.opml import ListedFeed as Listed  # noqa: E402
 from feeds.push.leases import SubscriptionStatus  # noqa: E402
 from feeds.push.offers import PushKind, PushOffer  # noqa: E402

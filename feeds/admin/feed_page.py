@@ -11,7 +11,7 @@ from resources.fetch.admin import domain_page
 from resources.fetch.models import FetchDomain, FetchTiming
 from resources.fetch.timings import digest_url
 
-from .. import health
+from .. import health, supplements
 from ..models import Entry, Feed, Move
 from ..parser import markup as parser_markup
 
@@ -80,6 +80,7 @@ def _chart_summary(rows: Sequence[ChartedFetch]) -> str:
 
 MAX_SHOWN_ENTRIES = 10
 MAX_SHOWN_MOVES = 20
+MAX_SHOWN_MISSING = 20
 EXCERPT_CHARACTERS = 240
 _MAX_EXCERPTED_CHARACTERS = 5000
 
@@ -107,6 +108,7 @@ def page_context(feed: Feed, now: datetime) -> dict[str, Any]:
         "facts": list(health.feed_facts(feed, now)),
         "chart": load_feed_chart(feed),
         "entries": latest_entries(feed, now),
+        "missing_articles": list(supplements.missing_articles(feed.pk)[:MAX_SHOWN_MISSING]),
         "moves": made,
         "last_move": next((one for one in made if one.undone_at is None and one.new_url == feed.url), None),
         "moving": str(feed.moving.get("url", "")),

@@ -125,7 +125,7 @@ class FeedAdmin(FeedActions):
         shown = ("Authentication", {"classes": ["collapse"], "description": HIDDEN_HELP, "fields": secrets})
         if obj is None:
             return [(None, {"fields": ("url", "title", "categories")}), shown, often]
-        return [(None, {"fields": ("url", "title", "slug", "categories")}), often, shown]
+        return [(None, {"fields": ("url", "title", "slug", "categories", "full_content")}), often, shown]
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view

@@ -45,12 +45,14 @@ class FeedForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes t
             "least_seconds": "Minimum (seconds)",
             "most_seconds": "Maximum (seconds)",
             "is_hidden": "Hidden",
+            "full_content": "Fetch full articles",
         }
         help_texts = {
             "title": "Default: the feed's own title.",
             "least_seconds": "Default: FEEDS_LEAST_SECONDS.",
             "most_seconds": "Default: FEEDS_MOST_SECONDS.",
             "is_hidden": "Excluded from combined feeds and public pages; shown only to tokens that may manage feeds.",
+            "full_content": "Fetches the page of each entry whose text is an excerpt, and shows its article.",
         }
 
     address: FeedLocation | None = None
@@ -130,7 +132,7 @@ class ChangeFeedForm(FeedForm):
     forget_headers = forms.BooleanField(required=False, label="Remove stored headers")
 
     class Meta(FeedForm.Meta):
-        fields = ("slug", *FeedForm.Meta.fields, "is_hidden")  # type: ignore[assignment]  # two more
+        fields = ("slug", *FeedForm.Meta.fields, "is_hidden", "full_content")  # type: ignore[assignment]  # three more
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -166,7 +168,7 @@ class ChangeFeedForm(FeedForm):
     def edited(self) -> FeedEdit:
         cleaned = self.cleaned_data
         headers = cleaned["headers"] or ({} if cleaned["forget_headers"] else None)
-        plain = ("slug", "title", "least_seconds", "most_seconds", "is_hidden")
+        plain = ("slug", "title", "least_seconds", "most_seconds", "is_hidden", "full_content")
         fields = {name: cleaned[name] for name in plain if name in self.changed_data}
         return FeedEdit(self.place, headers, fields)
 

@@ -22,7 +22,8 @@ from resources.fetch.models import FetchTiming
 from resources.fetch.timings import digest_url
 
 from .. import categories, feed_rows, followers, health
-from ..models import ALL_SLUG, Category, Feed, Follow, Hub, Scan, Subscription
+from ..hub_models import Hub, Subscription
+from ..models import ALL_SLUG, Category, Feed, Follow, Scan
 from ..push.leases import SubscriptionStatus
 from .feed_page import outcome_kind
 from .forms import CategoryForm

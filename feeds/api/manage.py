@@ -13,7 +13,7 @@ from resources import problems
 from resources.problems import Problem
 from resources.tokens import auth
 
-from .. import addresses, catalogue, feed_rows, followers, lifecycle, readings
+from .. import addresses, catalogue, feed_rows, followers, lifecycle, readings, supplements
 from ..errors import FeedAddressError, FeedError
 from ..models import MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, Feed
 from . import read
@@ -51,6 +51,9 @@ class ToChange(Schema):
     title: FeedTitle | None = None
     paused: bool | None = None
     hidden: bool | None = Field(default=None, description="Excludes the feed from combined feeds and public pages.")
+    full_content: bool | None = Field(
+        default=None, description="Fetches the page of each entry whose text is an excerpt, and gives its article."
+    )
     least_seconds: IntervalSeconds | None = Field(default=None, description="The minimum interval between checks.")
     most_seconds: IntervalSeconds | None = Field(default=None, description="The maximum interval between checks.")
 
@@ -92,6 +95,8 @@ def change_feed(request: HttpRequest, slug: FeedSlug, wanted: ToChange) -> FeedD
     feed, now = read.find_feed(slug), datetime.now(UTC)
     given = wanted.dict(exclude_unset=True)
     paused, hidden = given.pop("paused", None), given.pop("hidden", None)
+    if given.get("full_content", True) is None:
+        del given["full_content"]
     if "title" in given:
         given["title"] = readings.strip_unstorable(given["title"] or "")
     least = given.get("least_seconds", feed.least_seconds)
@@ -102,6 +107,8 @@ def change_feed(request: HttpRequest, slug: FeedSlug, wanted: ToChange) -> FeedD
         if given:
             Feed.objects.filter(pk=feed.pk).update(**given)
             catalogue.apply_check_bounds(feed.pk, given, now)
+            if "full_content" in given:
+                supplements.switch_articles(feed.pk, now)
             feed_rows.touch_feeds([feed.pk], now)
         if paused is not None:
             (lifecycle.pause_feeds if paused else lifecycle.resume_feeds)([feed.pk], now)

@@ -20,11 +20,11 @@ from resources.tokens import auth
 from resources.tokens.models import ApiToken
 from retry import deferral
 
-from .. import categories, feed_rows, followers, health
+from .. import addresses, categories, feed_rows, followers, health
 from ..errors import PageQueryError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
-from ..pages import page_entries
+from ..pages import page_entries, render
 from ..pages.page_entries import SelectionBounds
 from ..pages.query import MAX_SEARCH_CHARACTERS, MAX_SEARCH_WORDS, PageQuery
 from ..parser.documents import ParsedEntry
@@ -106,6 +106,8 @@ class FeedDescribed(Schema):
     categories: list[list[str]] = Field(description="Each with its parents, the outermost first.")
     standing: str = Field(description="well, failing, gone, throttled, new, or paused.")
     hidden: bool = Field(description="Hidden: without output, shown only to tokens that may manage feeds.")
+    full_content: bool = Field(description="The articles of excerpts are fetched.")
+    icon: str | None = Field(description="The site's icon, as this site mirrors it.")
     subscribers: int
     changed_at: datetime | None = Field(description="The last change of its content.")
     checked_at: datetime | None
@@ -194,6 +196,8 @@ def feed_description(
         categories=[list(path) for path in categories],
         standing=health.health_word(feed),
         hidden=feed.is_hidden,
+        full_content=feed.full_content,
+        icon=f"{site}{path}" if (path := render.mirror_url(addresses.without_secrets(feed.icon, feed.url))) else None,
         subscribers=subscribers,
         atom=f"{page}.atom",
         rss=f"{page}.rss",

@@ -6,10 +6,10 @@ from lxml import etree
 
 from ..parser.documents import Author, ParsedCategory, ParsedEntry
 from . import output_page
-from .output_page import ATOM, GEORSS, MEDIA, XML, OutputPage, add_element, format_timestamp
+from .output_page import ATOM, EPISODE_NAMESPACES, GEORSS, MEDIA, XML, OutputPage, add_element, format_timestamp
 
 MEDIA_TYPE = "application/atom+xml; charset=utf-8"
-_NAMESPACES: dict[Any, str] = {None: ATOM, "media": MEDIA, "georss": GEORSS}
+_NAMESPACES: dict[Any, str] = {None: ATOM, "media": MEDIA, "georss": GEORSS, **EPISODE_NAMESPACES}
 
 
 def render(page: OutputPage) -> bytes:
@@ -23,6 +23,7 @@ def render(page: OutputPage) -> bytes:
     _add(root, "updated", format_timestamp(feed.updated or page.updated))
     output_page.add_text(root, f"{{{ATOM}}}rights", feed.rights)
     output_page.add_text(root, f"{{{ATOM}}}logo", feed.image)
+    output_page.add_text(root, f"{{{ATOM}}}icon", feed.icon)
     for relation, address in page.links(feed.link):
         _add(root, "link", rel=relation, href=address)
     # Atom asks for an author of the feed where not every entry has one.
@@ -71,6 +72,7 @@ def _add_entry(root: etree._Element, page: OutputPage, entry: ParsedEntry) -> No
         _add(element, "content", entry.content, type="html")
     _add_source(element, entry)
     output_page.add_extras(element, entry)
+    output_page.add_episode(element, entry)
 
 
 def _add_source(parent: etree._Element, entry: ParsedEntry) -> None:

@@ -27,6 +27,7 @@ def render(page: OutputPage) -> bytes:
         "description": feed.subtitle,
         "next_url": page.next_address,
         "icon": feed.image,
+        "favicon": feed.icon,
         "language": feed.language,
         "authors": [_author_object(author) for author in feed.authors],
         "hubs": [{"type": "WebSub", "url": hub} for hub in page.hubs],
@@ -51,6 +52,7 @@ def _entry_item(page: OutputPage, entry: ParsedEntry) -> dict[str, Any]:
         "comments": entry.comments,
         "source": _without_empty(asdict(entry.source)) if entry.source else None,
         "point": asdict(entry.point) if entry.point else None,
+        **_episode_objects(entry),
     }
     item = {
         "id": own_id,
@@ -67,6 +69,21 @@ def _entry_item(page: OutputPage, entry: ParsedEntry) -> dict[str, Any]:
         JSON_EXTENSION: _without_empty(own),
     }
     return {**_without_empty(item), "content_html": entry.content}
+
+
+def _episode_objects(entry: ParsedEntry) -> dict[str, Any]:
+    """Chapters are written as files of chapters have them (Podcasting 2.0)."""
+    return {
+        "season": entry.season,
+        "episode": entry.episode,
+        "chapters": [
+            {"startTime": each.start, **_without_empty({"title": each.title, "url": each.url, "img": each.image})}
+            for each in entry.chapters
+        ],
+        "chapters_url": entry.chapters_url,
+        "transcripts": [_without_empty(asdict(each)) for each in entry.transcripts],
+        "youtube": entry.youtube,
+    }
 
 
 def _author_object(author: Author) -> dict[str, Any]:

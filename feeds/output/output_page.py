@@ -153,8 +153,13 @@ ATOM = "http://www.w3.org/2005/Atom"
 CONTENT = "http://purl.org/rss/1.0/modules/content/"
 DC = "http://purl.org/dc/elements/1.1/"
 GEORSS = "http://www.georss.org/georss"
+ITUNES = "http://www.itunes.com/dtds/podcast-1.0.dtd"
 MEDIA = "http://search.yahoo.com/mrss/"
+PODCAST = "https://podcastindex.org/namespace/1.0"
+PSC = "http://podlove.org/simple-chapters"
+YOUTUBE = "http://www.youtube.com/xml/schemas/2015"
 XML = "http://www.w3.org/XML/1998/namespace"
+EPISODE_NAMESPACES = {"itunes": ITUNES, "podcast": PODCAST, "psc": PSC, "yt": YOUTUBE}
 
 
 def add_element(
@@ -191,6 +196,32 @@ def add_extras(parent: etree._Element, entry: ParsedEntry) -> None:
         add_element(parent, f"{{{GEORSS}}}point", f"{entry.point.latitude} {entry.point.longitude}")
 
 
+def add_episode(parent: etree._Element, entry: ParsedEntry) -> None:
+    """Adds numbers, chapters, transcripts (Podcasting 2.0, Podlove Simple Chapters), and the id of a video."""
+    add_text(parent, f"{{{YOUTUBE}}}videoId", entry.youtube)
+    add_text(parent, f"{{{ITUNES}}}season", str(entry.season or ""))
+    add_text(parent, f"{{{ITUNES}}}episode", str(entry.episode or ""))
+    if entry.chapters_url:
+        attributes = {"url": entry.chapters_url, "type": "application/json+chapters"}
+        add_element(parent, f"{{{PODCAST}}}chapters", attributes=attributes)
+    for each in entry.transcripts:
+        attributes = {"url": each.url, "type": each.media_type, "language": each.language}
+        add_element(parent, f"{{{PODCAST}}}transcript", attributes=attributes)
+    if entry.chapters:
+        chapters = add_element(parent, f"{{{PSC}}}chapters", attributes={"version": "1.2"})
+        for chapter in entry.chapters:
+            attributes = {"start": format_start(chapter.start), "title": chapter.title}
+            more = {"href": chapter.url, "image": chapter.image}
+            add_element(chapters, f"{{{PSC}}}chapter", attributes={**attributes, **more})
+
+
+def format_start(seconds: float) -> str:
+    """Normal play time (RFC 2326), with milliseconds only where there are some."""
+    whole, thousandths = divmod(round(seconds * 1000), 1000)
+    text = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+    return f"{text}.{thousandths:03}" if thousandths else text
+
+
 def add_media(parent: etree._Element, enclosures: Iterable[Enclosure]) -> None:
     """Adds durations and titles of enclosures, for which neither format has an own element."""
     for enclosure in enclosures:
@@ -211,7 +242,7 @@ class FeedOrigin:
 
     `page` is the path of its page for people. Neither `id` nor `url` is the address that it is fetched from, which may
     hold secrets and may change: readers take entries for new ones if ids change. `secrets` are parts of that address,
-    which `head` does not contain.
+    which `head` does not contain. `has_articles`: its entries are shown with the articles of their pages.
     """
 
     id: str
@@ -221,18 +252,28 @@ class FeedOrigin:
     site: str
     head: FeedHead
     secrets: tuple[str, ...] = ()
+    icon: str = ""
+    has_articles: bool = False
 
 
 def make_feed_head(origin: FeedOrigin) -> FeedHead:
     """Returns the head of one feed: its own, under the title and the id that it has here."""
     link = origin.head.link or origin.site
-    return replace(origin.head, id=origin.id, title=origin.title, link=link, self_link=origin.url)
+    icon = origin.icon or origin.head.icon
+    return replace(origin.head, id=origin.id, title=origin.title, link=link, self_link=origin.url, icon=icon)
 
 
 def identify_entry(entry: ParsedEntry, own_id: str, *, is_shared: bool = False) -> ParsedEntry:
     """Returns the entry under an id that is unique everywhere: the publisher's unless another entry has it too."""
     written = entry.id or entry.link
     return replace(entry, id=written if is_absolute_iri(written) and not is_shared else own_id)
+
+
+def fill_entry(entry: ParsedEntry, *, has_articles: bool) -> ParsedEntry:
+    """Returns the entry with the article of its page as the content, and the feed's own text as the summary."""
+    if not entry.full or not has_articles:
+        return replace(entry, full="")
+    return replace(entry, summary=entry.summary or entry.content, content=entry.full, full="")
 
 
 def credit_entry(entry: ParsedEntry, origin: FeedOrigin) -> ParsedEntry:

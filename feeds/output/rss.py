@@ -6,10 +6,21 @@ from lxml import etree
 
 from ..parser.documents import ParsedCategory, ParsedEntry
 from . import output_page
-from .output_page import ATOM, CONTENT, DC, GEORSS, MEDIA, OutputPage, add_element, add_text, format_timestamp
+from .output_page import (
+    ATOM,
+    CONTENT,
+    DC,
+    EPISODE_NAMESPACES,
+    GEORSS,
+    MEDIA,
+    OutputPage,
+    add_element,
+    add_text,
+    format_timestamp,
+)
 
 MEDIA_TYPE = "application/rss+xml; charset=utf-8"
-_NAMESPACES = {"atom": ATOM, "content": CONTENT, "dc": DC, "media": MEDIA, "georss": GEORSS}
+_NAMESPACES = {"atom": ATOM, "content": CONTENT, "dc": DC, "media": MEDIA, "georss": GEORSS, **EPISODE_NAMESPACES}
 _UNKNOWN_TYPE = "application/octet-stream"
 
 
@@ -34,6 +45,7 @@ def render(page: OutputPage) -> bytes:
         add_element(image, "url", feed.image)
         add_element(image, "title", feed.title)
         add_element(image, "link", feed.link or page.address)
+    add_text(channel, f"{{{ATOM}}}icon", feed.icon)
     for entry in page.entries:
         _add_entry(channel, page, entry)
     return output_page.serialise_xml(root)
@@ -73,6 +85,7 @@ def _add_entry(channel: etree._Element, page: OutputPage, entry: ParsedEntry) ->
     if entry.source and entry.source.url:
         add_element(item, "source", entry.source.title, {"url": entry.source.url})
     output_page.add_extras(item, entry)
+    output_page.add_episode(item, entry)
 
 
 def _add_texts(item: etree._Element, entry: ParsedEntry) -> None:

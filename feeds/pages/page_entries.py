@@ -163,7 +163,10 @@ def _cursor_at(entry: Entry) -> Cursor:
     return Cursor(entry.happened_at, entry.pk)
 
 
-ORIGIN_FIELDS = ("slug", "url", "validated_url", "host", "title", "own_title", "site", "said")
+ORIGIN_FIELDS = (
+    *("slug", "url", "validated_url", "host", "title", "own_title", "site", "said"),
+    *("icon", "full_content"),
+)
 _NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -194,6 +197,8 @@ def _make_origin(feed: Feed, addresses: Iterable[str]) -> FeedOrigin:
         site=feed.shown_site,
         head=readings.feed_from_json(feeds_addresses.leave_out_secrets(feed.said, secrets)),
         secrets=secrets,
+        icon="" if any(part in feed.icon for part in secrets) else feed.icon,
+        has_articles=feed.full_content,
     )
 
 
@@ -209,8 +214,9 @@ def find_origins(subject: Feed | Category, entries: Iterable[Entry]) -> Mapping[
 def load_entry(row: Entry, origin: FeedOrigin, *, among_feeds: bool = False) -> documents.ParsedEntry:
     """Reads an entry from its row, without secrets. With `among_feeds` its id is none of another feed's entry."""
     read = readings.entry_from_json(feeds_addresses.leave_out_secrets(row.data, origin.secrets))
+    filled = output_page.fill_entry(read, has_articles=origin.has_articles)
     is_shared = row.shared_id >= (1 if among_feeds else 2)
-    return output_page.identify_entry(read, _tag_uri("entry", row.pk), is_shared=is_shared)
+    return output_page.identify_entry(filled, _tag_uri("entry", row.pk), is_shared=is_shared)
 
 
 def load_entries(

@@ -41,7 +41,10 @@ SUBSTITUTE_TITLE_CHARACTERS = 80
 AUTHOR_CHARACTERS = 200
 MAX_NAMED_FEEDS = 200
 _VISIBLE_TAGS = ("<img", "<video", "<audio", "<table")
-_ENCLOSURE_KINDS = frozenset(("audio", "image", "video"))
+_PLAYED_KINDS = frozenset(("audio", "video"))
+_ENCLOSURE_KINDS = _PLAYED_KINDS | {"image"}
+VIDEO_SITE = "https://www.youtube-nocookie.com"
+"""The only other site that a page's frames may show: YouTube without cookies until a video is played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class PageLink:
     address: str
     title: str
     note: str = ""
+    icon: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +68,21 @@ class ShownFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownChapter:
+    """A chapter: the clock time of its beginning, and the address of the recording from there on, empty without one."""
+
+    start: str
+    address: str
+    title: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShownEntry:
     """An entry on a page for people. `html` is sanitised, and says more than `excerpt` if `is_longer`.
 
-    `source` is its feed, on pages of several feeds.
+    `source` is its feed, on pages of several feeds. `player` is the document of a frame with a video of YouTube: it
+    shows a picture of this site, and a link that plays the video in its place.
     """
 
     title: str
@@ -81,6 +96,10 @@ class ShownEntry:
     enclosures: Sequence[ShownFile]
     comments: str
     source: PageLink | None
+    number: str
+    chapters: Sequence[ShownChapter]
+    transcripts: Sequence[PageLink]
+    player: str
 
 
 def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection) -> bytes:
@@ -114,6 +133,7 @@ def _about_feed(feed: Feed, origin: FeedOrigin) -> dict[str, Any]:
         "title": origin.title,
         "subtitle": origin.head.subtitle,
         "site": origin.site,
+        "icon": mirror_url(origin.icon),
         "is_sample": feed.is_sample,
         "categories": [_category_link(category) for category in feed.categories.all()],
     }
@@ -132,10 +152,17 @@ def _about_combination(category: Category) -> dict[str, Any]:
         "title": category.title,
         "above": _category_link(category.parent) if category.parent else None,
         "categories": [_category_link(each) for each in inside],
-        "feeds": [PageLink(PageQuery.page_of_feed(feed.slug).address, feed.shown_title) for feed in named],
+        "feeds": [
+            PageLink(PageQuery.page_of_feed(feed.slug).address, feed.shown_title, icon=_icon_address(feed))
+            for feed in named
+        ],
         "count": count,
         "unnamed": max(0, count - MAX_NAMED_FEEDS),
     }
+
+
+def _icon_address(feed: Feed) -> str:
+    return mirror_url(addresses.without_secrets(feed.icon, feed.url))
 
 
 def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntry:
@@ -153,8 +180,42 @@ def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntr
         is_longer=any(tag in html for tag in _VISIBLE_TAGS) or markup.html_to_text(html) != excerpt,
         enclosures=[_show_file(each) for each in read.enclosures],
         comments=read.comments,
-        source=None if is_alone else PageLink(origin.page, origin.title),
+        source=None if is_alone else PageLink(origin.page, origin.title, icon=mirror_url(origin.icon)),
+        number=_episode_words(read),
+        chapters=_show_chapters(read),
+        transcripts=[
+            PageLink(each.url, "Transcript", ", ".join(filter(None, (each.language, each.media_type))))
+            for each in read.transcripts
+        ],
+        player=_make_player(read) if read.youtube else "",
     )
+
+
+def _episode_words(read: documents.ParsedEntry) -> str:
+    parts = [("Season", read.season), ("Episode", read.episode)]
+    return ", ".join(f"{name} {number}" for name, number in parts if number)
+
+
+def _show_chapters(read: documents.ParsedEntry) -> list[ShownChapter]:
+    """The chapters, linked to their times in the first recording (W3C Media Fragments)."""
+    played = (each.url for each in read.enclosures if _file_kind(each) in _PLAYED_KINDS)
+    recording = next(played, "").partition("#")[0]
+    return [
+        ShownChapter(
+            _clock_words(each.start),
+            f"{recording}#t={each.start:g}" if recording else "",
+            each.title or "Untitled",
+            each.url,
+        )
+        for each in read.chapters
+    ]
+
+
+def _make_player(read: documents.ParsedEntry) -> str:
+    """The frame's document. It needs no script: its link is followed within the frame, once it is clicked."""
+    picture = mirror_url(read.image or f"https://i.ytimg.com/vi/{read.youtube}/hqdefault.jpg")
+    context = {"player": f"{VIDEO_SITE}/embed/{read.youtube}?autoplay=1", "picture": picture, "title": read.title}
+    return render_to_string("feeds/player.html", context)
 
 
 def mirror_url(url: str) -> str:
@@ -169,12 +230,23 @@ def _category_link(category: Category) -> PageLink:
     return PageLink(PageQuery.page_of_category(category.slug).address, category.title)
 
 
-def _show_file(file: documents.Enclosure) -> ShownFile:
+def _clock_words(seconds: float) -> str:
+    """`34:56`, or `1:02:03` from an hour on."""
+    text = output_page.format_start(float(int(seconds)))
+    return text.removeprefix("00:") if text.startswith("00:") else text.removeprefix("0")
+
+
+def _file_kind(file: documents.Enclosure) -> str:
     kind = file.media_type.partition("/")[0].lower()
-    kind = kind if kind in _ENCLOSURE_KINDS else ""
+    return kind if kind in _ENCLOSURE_KINDS else ""
+
+
+def _show_file(file: documents.Enclosure) -> ShownFile:
+    kind = _file_kind(file)
     name = file.title or file.url.partition("?")[0].rpartition("/")[2] or file.url
     size = f"{file.length_bytes / 1_000_000:.1f} MB" if file.length_bytes else ""
-    note = ", ".join(filter(None, (file.media_type, size)))
+    length = _clock_words(file.seconds) if file.seconds else ""
+    note = ", ".join(filter(None, (length, file.media_type, size)))
     return ShownFile(kind, (mirror_url(file.url) if kind == "image" else "") or file.url, name, note)
 
 

@@ -1,4 +1,4 @@
-"""Finds the feeds of a web page, and its hubs."""
+"""Finds the feeds of a web page, its hubs, and its icon."""
 
 import re
 from dataclasses import dataclass
@@ -20,6 +20,9 @@ _FEED_ADDRESS = re.compile(
 _MAX_BYTES = 2_000_000
 _MAX_CHARACTERS = 4_000
 _MAX_FEEDS, _MAX_HUBS = 50, 10
+_MAX_ICON_CHARACTERS = 2_000
+_ICON_PIXELS, _UNKNOWN_DISTANCE = 32, 100
+"""The width for which an icon is chosen, and the distance from it of an icon that names no size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,35 @@ def discover_hubs(page: bytes, url: str, content_type: str = "") -> tuple[tuple[
         for relation in found.keys() & set(tag.get("rel", "").lower().split() if address else ()):
             found[relation].append(address)
     return tuple(found["hub"][:_MAX_HUBS]), next(iter(found["self"]), "")
+
+
+_ICON_STARTS = (b"\x00\x00\x01\x00", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"<svg", b"<?xml")
+
+
+def discover_icon(page: bytes, url: str, content_type: str = "") -> str:
+    """Returns the address of the icon that a page declares, the one that is best for 32 pixels; empty for none."""
+    root = _parse_page(page, content_type)
+    if root is None:
+        return ""
+    base, found = _base_url(root, url), list[tuple[tuple[int, int], str]]()
+    for tag in root.iter("link"):
+        relations = set(tag.get("rel", "").lower().split())
+        address = markup.absolute_url(base, tag.get("href", ""), _MAX_ICON_CHARACTERS)
+        if address and relations & {"icon", "apple-touch-icon"}:
+            found.append(((int("icon" not in relations), _icon_distance(tag.get("sizes", ""))), address))
+    return min(found, key=lambda one: one[0], default=(None, ""))[1]
+
+
+def _icon_distance(sizes: str) -> int:
+    """How far the sizes of an icon are from the wanted one: too small is worse than too large."""
+    widths = [int(width) for width in re.findall(r"(?<!\d)(\d{1,4})x\d{1,4}", sizes.lower())]
+    distances = (width - _ICON_PIXELS if width >= _ICON_PIXELS else 10_000 - width for width in widths)
+    return min(distances, default=_UNKNOWN_DISTANCE)
+
+
+def is_icon(body: bytes) -> bool:
+    """True if a file begins as a picture does."""
+    return body.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_ICON_STARTS[-2:]) or body.startswith(_ICON_STARTS)
 
 
 def _parse_page(page: bytes, content_type: str) -> etree._Element | None:

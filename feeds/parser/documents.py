@@ -70,12 +70,33 @@ def make_point(latitude: object, longitude: object) -> Point | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter of a sound or a film, from `start` on, in seconds."""
+
+    start: float
+    title: str = ""
+    url: str = ""
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A file with the words of an episode. `media_type` and `language` are the publisher's, empty for none."""
+
+    url: str
+    media_type: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedEntry:
     """One entry. `title` is text, `summary` and `content` are sanitised HTML.
 
     `content` is the fullest text, even if the publisher called it a description; `summary` is a second, shorter one.
     `updated` is only there when it differs from `published`. `id` is the publisher's word, empty where there is none or
-    it is not unique. Authors are those of the entry, not inherited from the feed.
+    it is not unique. Authors are those of the entry, not inherited from the feed. `youtube` is the id of its video
+    there. `chapters_url` is a file of chapters, `full` the content of the entry's page: no feed has it, and it is set
+    after the page was fetched.
     """
 
     id: str = ""
@@ -93,6 +114,13 @@ class ParsedEntry:
     language: str = ""
     source: EntrySource | None = None
     point: Point | None = None
+    season: int | None = None
+    episode: int | None = None
+    chapters: tuple[Chapter, ...] = ()
+    chapters_url: str = ""
+    transcripts: tuple[Transcript, ...] = ()
+    youtube: str = ""
+    full: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +136,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class FeedHead:
-    """The feed's words about itself. `link` is its site, `self_link` its own address.
+    """The feed's words about itself. `link` is its site, `self_link` its own address, `icon` a small picture.
 
     `skip_hours` are hours of the day in GMT (0 to 23), `skip_days` days of the week (Monday is 0). `cloud_url` is that
     of <source:cloud>, which goes before `cloud`. `next_link` is the next page (RFC 5005), `new_address` the address
@@ -123,6 +151,7 @@ class FeedHead:
     language: str = ""
     rights: str = ""
     image: str = ""
+    icon: str = ""
     authors: tuple[Author, ...] = ()
     categories: tuple[ParsedCategory, ...] = ()
     self_link: str = ""
@@ -190,6 +219,12 @@ class EntryDraft:
     language: str = ""
     source: EntrySource | None = None
     point: Point | None = None
+    season: int | None = None
+    episode: int | None = None
+    chapters: list[Chapter] = field(default_factory=list)
+    chapters_url: str = ""
+    transcripts: list[Transcript] = field(default_factory=list)
+    youtube: str = ""
 
     @property
     def moment(self) -> datetime | None:
@@ -207,6 +242,7 @@ class FeedDraft:
     language: str = ""
     rights: DraftText = NO_TEXT
     image: str = ""
+    icon: str = ""
     authors: list[Author] = field(default_factory=list)
     categories: list[ParsedCategory] = field(default_factory=list)
     self_link: str = ""
@@ -237,7 +273,8 @@ class FeedLimits:
     url_characters: int = 4_000
     people: int = 20
     parts: int = 100
-    """Categories, enclosures and hubs: so many of each."""
+    """Categories, enclosures, transcripts and hubs: so many of each."""
+    chapters: int = 500
     part_characters: int = 200
     """Characters of a category, of the title of an enclosure."""
     future: timedelta = timedelta(days=1)

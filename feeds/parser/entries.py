@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from lxml import etree
 
-from . import documents, normalise
+from . import documents, markup, normalise, podcast
 from .xml import XmlNode, element_text
 
 _MAX_PERSON_CHARACTERS = 2_000
@@ -38,6 +39,7 @@ _ENTRY_PUBLISHED = (
     *("published", "date"),
 )
 _ENTRY_UPDATED = ("atom:updated", "atom:modified", "dcterms:modified", "updated", "lastbuilddate")
+_FLASH_TYPE = "application/x-shockwave-flash"
 _RELATION = "http://www.iana.org/assignments/relation/"
 _MAX_SECONDS = 10_000_000
 _NUMBER = re.compile(r"[+-]?\d{1,3}(?:\.\d{1,15})?", re.ASCII)
@@ -55,6 +57,7 @@ def read_entry(node: XmlNode) -> documents.EntryDraft:
     draft.authors = _read_authors(node)
     draft.categories = _read_categories(node)
     media = [child for group in (node, *node.nodes("media:group")) for child in group.nodes("media:content")]
+    media = [child for child in media if child.element.get("type") != _FLASH_TYPE]
     draft.enclosures = list(_read_enclosures(node))
     urls = {enclosure.url for enclosure in draft.enclosures}
     draft.enclosures += [
@@ -66,6 +69,7 @@ def read_entry(node: XmlNode) -> documents.EntryDraft:
     draft.language = node.language
     draft.source = _read_source(node)
     draft.point = _read_point(node)
+    podcast.read_episode(node, draft)
     return draft
 
 
@@ -128,10 +132,17 @@ def _read_texts(node: XmlNode) -> tuple[documents.DraftText, documents.DraftText
     content = node.words("content:encoded", "atom:content", "content", "xhtml:body", "xhtml:div")
     summary = node.words("description", "atom:summary", "summary", "itunes:summary", "dc:description")
     if not summary.value:
-        found = [node.words("media:description", "itunes:subtitle", "source:markdown")]
-        found += [group.words("media:description") for group in node.nodes("media:group")]
+        found = [_media_text(node), node.words("itunes:subtitle", "source:markdown")]
+        found += [_media_text(group) for group in node.nodes("media:group")]
         summary = next((words for words in found if words.value), documents.NO_TEXT)
     return (summary, content) if content.value else (documents.NO_TEXT, summary)
+
+
+def _media_text(node: XmlNode) -> documents.DraftText:
+    """Returns Media RSS' description: text with its lines, unless it is HTML."""
+    words = node.words("media:description")
+    is_html = words.kind == "html" or markup.is_markup(words.value)
+    return replace(words, kind="html" if is_html else "text")
 
 
 def _read_authors(node: XmlNode) -> list[documents.Author]:
@@ -253,6 +264,7 @@ def read_feed_head(node: XmlNode, root: XmlNode) -> documents.FeedDraft:
     draft.language = node.text("language") or node.language or root.language
     draft.rights = node.words("copyright", "atom:rights", "atom:copyright", "dc:rights")
     draft.image = _feed_image(node) or _feed_image(root)
+    draft.icon = node.text("atom:icon", "webfeeds:icon")
     draft.authors = _read_authors(node)
     draft.categories = _read_categories(node)
     _read_updating(draft, node)
@@ -302,9 +314,9 @@ def parse_days(texts: Iterable[str]) -> list[int]:
 
 
 def _feed_image(node: XmlNode) -> str:
-    """Returns RSS' picture, iTunes' or Atom's: the larger logo before the icon."""
+    """Returns RSS' picture, iTunes' or Atom's logo."""
     found = [child.text("url") for child in node.nodes("image")]
     found += [child.get("href", "") for child in node.all("itunes:image")]
-    found += node.texts("atom:logo", "atom:icon")
+    found += node.texts("atom:logo")
     found += [child.get("url", "") for child in node.all("media:thumbnail")]
     return next((url.strip() for url in found if url.strip()), "")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ParseError
-from . import documents, entries, normalise
+from . import documents, entries, normalise, podcast
 from .xml_reader import DraftDocument, keep_newest
 
 
@@ -32,7 +32,8 @@ def _feed_draft(document: Mapping[str, Any], url: str) -> documents.FeedDraft:
     draft.updated = normalise.parse_date(_text(own, "updated"))
     draft.language = _text(document, "language")
     draft.rights = documents.DraftText(_text(own, "rights"))
-    draft.image = _text(document, "icon") or _text(document, "favicon")
+    draft.image = _text(document, "icon")
+    draft.icon = _text(document, "favicon")
     draft.authors = _authors(document)
     draft.categories = [_category(category) for category in _mappings(own, "categories")]
     draft.self_link = _text(document, "feed_url")
@@ -64,9 +65,21 @@ def _entry_draft(item: Mapping[str, Any], url: str) -> documents.EntryDraft:
     draft.language = _text(item, "language")
     if source := _mapping(own, "source"):
         draft.source = documents.EntrySource(*(_text(source, name) for name in ("title", "url", "link")))
+    _read_episode(draft, own)
     point = _mapping(own, "point")
     draft.point = documents.make_point(point.get("latitude"), point.get("longitude"))
     return draft
+
+
+def _read_episode(draft: documents.EntryDraft, own: Mapping[str, Any]) -> None:
+    draft.season, draft.episode = _positive(own.get("season")), _positive(own.get("episode"))
+    draft.chapters = podcast.read_chapter_objects(_mappings(own, "chapters"))
+    draft.chapters_url = _text(own, "chapters_url")
+    names = ("url", "media_type", "language")
+    draft.transcripts = [
+        documents.Transcript(*(_text(each, name) for name in names)) for each in _mappings(own, "transcripts")
+    ]
+    draft.youtube = podcast.checked_video_id(_text(own, "youtube"))
 
 
 def _authors(item: Mapping[str, Any]) -> list[documents.Author]:

@@ -112,6 +112,7 @@ class Normaliser:
             language=self._short(draft.language)[:50],
             rights=self._text(draft.rights),
             image=self._address(base, draft.image),
+            icon=self._address(base, draft.icon),
             authors=self._authors(base, draft.authors),
             categories=self._categories(draft.categories),
             self_link=self._address(base, draft.self_link),
@@ -150,7 +151,30 @@ class Normaliser:
             language=self._short(draft.language)[:50],
             source=self._source(base, draft.source),
             point=draft.point,
+            season=draft.season,
+            episode=draft.episode,
+            chapters=self.chapters(base, draft.chapters),
+            chapters_url=self._address(base, draft.chapters_url),
+            transcripts=self._transcripts(base, draft.transcripts),
+            youtube=draft.youtube,
         )
+
+    def chapters(self, base: str, chapters: Sequence[documents.Chapter]) -> tuple[documents.Chapter, ...]:
+        """Returns the chapters in the order of their beginnings."""
+        found = (
+            documents.Chapter(
+                each.start, self._part(each.title), self._address(base, each.url), self._address(base, each.image)
+            )
+            for each in chapters[: self.limits.chapters]
+        )
+        return tuple(sorted(found, key=lambda chapter: chapter.start))
+
+    def _transcripts(self, base: str, given: Sequence[documents.Transcript]) -> tuple[documents.Transcript, ...]:
+        found = (
+            documents.Transcript(self._address(base, each.url), self._part(each.media_type), self._part(each.language))
+            for each in given[: self.limits.parts]
+        )
+        return tuple(each for each in found if each.url)
 
     def _without_duplicates(self, entries: list[documents.ParsedEntry]) -> Iterable[documents.ParsedEntry]:
         by_id: dict[str, list[documents.ParsedEntry]] = {}

@@ -31,6 +31,13 @@ _SPELLINGS = {
     "georss": ("http://www.georss.org/georss", "http://www.georss.org/georss/10"),
     "geo": ("http://www.w3.org/2003/01/geo/wgs84_pos#",),
     "gml": ("http://www.opengis.net/gml",),
+    "podcast": (
+        "https://podcastindex.org/namespace/1.0",
+        "https://github.com/podcastindex-org/podcast-namespace/blob/main/docs/1.0.md",
+    ),
+    "psc": ("http://podlove.org/simple-chapters", "http://podlove.org/simple-chapters/"),
+    "yt": ("http://www.youtube.com/xml/schemas/2015",),
+    "webfeeds": ("http://webfeeds.org/rss/1.0",),
     "source": ("https://source.scripting.com/", "http://source.scripting.com/"),
     "rdf": ("http://www.w3.org/1999/02/22-rdf-syntax-ns#",),
     "xhtml": ("http://www.w3.org/1999/xhtml",),

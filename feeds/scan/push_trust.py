@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Value
 from django.db.models.functions import Least
 
-from ..models import Feed, Hub, Subscription
+from ..hub_models import Hub, Subscription
+from ..models import Feed
 from ..push import trust
 from ..push.leases import SubscriptionStatus
 from ..push.trust import FeedLook, HubScore, PushRecord, PushVerdict

@@ -7,9 +7,10 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from queue import Empty, LifoQueue
+from typing import Any
 
 from resources import sandbox
 from resources.fetch.http.messages import Body
@@ -30,36 +31,34 @@ class ReadersBusyError(FeedError):
     """All readers are busy with other feeds. Nothing is wrong with this one."""
 
 
-class ReaderPool:
-    """A pool of reader processes, each started when needed. The one that read last reads next.
+class ChildPool:
+    """A pool of child processes of a module, each started when needed. The one that read last reads next.
 
-    `lost` is called for each reader that ended over a feed, with "died" or "too long".
+    `lost` is called for each child that ended over a document, with "died" or "too long".
     """
 
-    def __init__(self, number: int, lost: Callable[[str], object]) -> None:
+    def __init__(self, module: str, number: int, lost: Callable[[str], object]) -> None:
         self._lost = lost
         self._free: LifoQueue[ChildProcess] = LifoQueue()
-        self._all = [ChildProcess("feeds.scan.reader_process", sandbox.CHILD_IDLE_SECONDS) for _ in range(number)]
+        self._all = [ChildProcess(module, sandbox.CHILD_IDLE_SECONDS) for _ in range(number)]
         for child in reversed(self._all):
             self._free.put(child)
 
-    def read(self, body: Body, question: BodyToRead, allowance: ChildAllowance) -> FeedReading | NoFeed:
-        """Reads a body. Waits for a free reader as long as reading may take. Raises ReadersBusyError.
+    def ask(self, values: Mapping[str, Any], body: Body, allowance: ChildAllowance) -> ChildMessage:
+        """Has a body read. Waits for a free child as long as reading may take. A lost child is started anew.
 
-        A document that kills its reader is no feed; the next document gets another reader.
+        Raises ReadersBusyError, ChildTimeoutError and ChildDiedError.
         """
         try:
             child = self._free.get(timeout=allowance.seconds)
         except Empty as error:
-            raise ReadersBusyError("All readers of feeds are busy.") from error
+            raise ReadersBusyError("All readers are busy.") from error
         try:
-            return _read_in_child(child, body, question, allowance)
-        except sandbox.ChildTimeoutError:
-            self._lost("too long")
-            return NoFeed(READING_TOO_LONG)
-        except sandbox.ChildDiedError:
-            self._lost("died")
-            return NoFeed(READER_FAILED)
+            with io.BytesIO(body.data or b"") if body.path is None else body.path.open("rb") as file:
+                return child.ask(values, file, body.size, allowance)
+        except sandbox.ChildDiedError as error:
+            self._lost("too long" if isinstance(error, sandbox.ChildTimeoutError) else "died")
+            raise
         finally:
             self._free.put(child)
 
@@ -69,16 +68,25 @@ class ReaderPool:
             child.close()
 
 
-def _read_in_child(
-    child: ChildProcess, body: Body, question: BodyToRead, allowance: ChildAllowance
-) -> FeedReading | NoFeed:
-    with io.BytesIO(body.data or b"") if body.path is None else body.path.open("rb") as file:
-        answer = child.ask(question.to_json(), file, body.size, allowance)
-    held = json.loads(answer.body)
-    if answer.values["is_feed"]:
-        return FeedReading.from_json(held)
-    announced = tuple(FeedAddress(**one) for one in held["announced"])
-    return NoFeed(held["why"], announced, tuple(held["hubs"]), held["itself"])
+class ReaderPool(ChildPool):
+    """A pool of reader processes."""
+
+    def __init__(self, number: int, lost: Callable[[str], object]) -> None:
+        super().__init__("feeds.scan.reader_process", number, lost)
+
+    def read(self, body: Body, question: BodyToRead, allowance: ChildAllowance) -> FeedReading | NoFeed:
+        """Reads a body. Raises ReadersBusyError. A document that kills its reader is no feed."""
+        try:
+            answer = self.ask(question.to_json(), body, allowance)
+        except sandbox.ChildTimeoutError:
+            return NoFeed(READING_TOO_LONG)
+        except sandbox.ChildDiedError:
+            return NoFeed(READER_FAILED)
+        held = json.loads(answer.body)
+        if answer.values["is_feed"]:
+            return FeedReading.from_json(held)
+        announced = tuple(FeedAddress(**one) for one in held["announced"])
+        return NoFeed(held["why"], announced, tuple(held["hubs"]), held["itself"])
 
 
 def _answer_question(order: ChildMessage) -> ChildMessage:

@@ -25,9 +25,9 @@ from resources.fetch.http.messages import Body, Fetched, FetchFailed, NotModifie
 from resources.sandbox import ChildAllowance
 from retry import metrics
 
-from .. import catalogue, diff, feed_rows, lifecycle, readings, upkeep
+from .. import catalogue, diff, feed_rows, lifecycle, readings, supplements, upkeep
 from ..diff import EntryMarks
-from ..models import MAX_URL_CHARACTERS, Entry, Feed
+from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
 from ..push import offers
 from ..push.websub import LinkedHubs
 from ..readings import BodyToRead, EntryRow, FeedReading, NoFeed
@@ -174,18 +174,35 @@ def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: date
         entries = Entry.objects.filter(feed=feed)
         entries.filter(pk__in=kept.marks.keys() - here - kept.left).update(left_at=now)
         entries.filter(pk__in=here & kept.left).update(left_at=None)
+    supplements.want_supplements(feed, reading.rows, now)
+    supplements.want_icon(feed.pk, now)
     upkeep.prune_feed_entries(feed.pk, len(kept.marks) + len(new))
 
 
 def _store_changed(feed: Feed, rows: Collection[EntryRow], ids: Mapping[str, int], now: datetime) -> None:
     """Overwrites edited entries, and those with a new identity, by their row id."""
     groups: defaultdict[tuple[str, ...], list[Entry]] = defaultdict(list)
-    for row in rows:
+    fetched = _fetched_parts([ids[row.was] for row in rows]) if rows else {}
+    for changed in rows:
+        row = replace(changed, data={**_kept_parts(fetched.get(ids[changed.was], {}), changed), **changed.data})
         groups[_overwritten_fields(row)].append(_make_entry(feed, row, 0, now, pk=ids[row.was]))
     for names, entries in groups.items():
         Entry.objects.bulk_create(
             entries, update_conflicts=True, unique_fields=["id"], update_fields=names, batch_size=200
         )
+
+
+def _fetched_parts(entry_ids: Collection[int]) -> dict[int, Mapping[str, Any]]:
+    """The data of entries with fetched supplements, by the rows' ids."""
+    found = Supplement.objects.filter(entry__in=entry_ids, fetched_at__isnull=False)
+    return dict(Entry.objects.filter(pk__in=found.values("entry")).values_list("pk", "data"))
+
+
+def _kept_parts(before: Mapping[str, Any], row: EntryRow) -> dict[str, Any]:
+    """The parts that were fetched for an entry, until they are fetched anew."""
+    has_same_file = "chapters_url" in row.data and before.get("chapters_url") == row.data["chapters_url"]
+    names = ("full",) * row.is_excerpt + ("chapters",) * has_same_file
+    return {name: before[name] for name in names if name in before}
 
 
 def _overwritten_fields(row: EntryRow) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from retry.errors import PreparationError
 from retry.work import Argument
 
 from .. import credentials
-from ..models import Subscription
+from ..hub_models import Subscription
 from ..push import leases, rsscloud, websub
 from ..push.leases import PushAnswer, RequestMissed, RequestRefused, SubscriptionStatus, VerificationAwaited
 from ..push.offers import PushKind, PushOffer

@@ -18,7 +18,8 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
-from ..models import Feed, Hub, Subscription
+from ..hub_models import Hub, Subscription
+from ..models import Feed
 from ..push import websub
 from ..push.leases import ENDED_STATES
 from ..push.offers import PushKind

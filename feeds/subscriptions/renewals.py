@@ -17,7 +17,7 @@ from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, Url
 from retry.claim_state import WorkDone, WorkFailed
 from retry.work import Work
 
-from ..models import Subscription
+from ..hub_models import Subscription
 from ..push.leases import RequestMissed, SubscriptionStatus
 from ..scan import push_trust
 from . import fetch_task, subscribe

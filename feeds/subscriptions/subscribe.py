@@ -16,7 +16,8 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from .. import followers
-from ..models import Entry, Feed, Hub, Subscription
+from ..hub_models import Hub, Subscription
+from ..models import Entry, Feed
 from ..push import leases, offers, websub
 from ..push.leases import ENDED_STATES, RenewalRules, RequestRefused, SubscriptionState, SubscriptionStatus
 from ..push.offers import PushKind, PushOffer

@@ -39,6 +39,7 @@ LANE_MAPPINGS = {
     "fetch.ingest": LaneMapping("fast", JobPriority.ORDINARY),
     "fetch.large": LaneMapping("slow", JobPriority.ORDINARY),
     "fetch.calls": LaneMapping("fast", JobPriority.ORDINARY),
+    "fetch.supplements": LaneMapping("fast", JobPriority.ORDINARY),
     "fetch.feeds": LaneMapping("fast", JobPriority.ORDINARY),
     "fetch.warm": LaneMapping("slow", JobPriority.ORDINARY),
 }

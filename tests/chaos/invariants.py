@@ -25,7 +25,7 @@ MOST_SHOWN = 5
 KEPT = """
 import json
 from feeds.models import Feed
-from feeds.models import Subscription
+from feeds.hub_models import Subscription
 from resources.mirror.models import Batch, BatchItem, Resource
 print(json.dumps({
     "rows": dict(Resource.objects.values_list("url", "blob_digest")),

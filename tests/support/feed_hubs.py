@@ -5,7 +5,8 @@ from hashlib import sha256
 from typing import Any
 
 from feeds import credentials
-from feeds.models import Feed, Hub, Subscription
+from feeds.hub_models import Hub, Subscription
+from feeds.models import Feed
 from feeds.push.leases import SubscriptionStatus
 
 HUB = "https://hub.example.net/"

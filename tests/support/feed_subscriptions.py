@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from feeds.models import Feed, Hub, Subscription
+from feeds.hub_models import Hub, Subscription
+from feeds.models import Feed
 from feeds.push.leases import SubscriptionStatus
 from feeds.push.offers import PushKind, PushOffer
 

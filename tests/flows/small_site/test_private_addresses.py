@@ -38,7 +38,7 @@ renewals.scan_subscriptions(datetime.now(UTC))
 KEPT = """
 import json
 from feeds.models import Feed
-from feeds.models import Subscription
+from feeds.hub_models import Subscription
 print(json.dumps({
     "troubles": dict(Feed.objects.values_list("title", "trouble")),
     "fetched": list(Feed.objects.filter(fetched_at__isnull=False).values_list("title", flat=True).order_by("title")),

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from feeds import tasks, views
-from feeds.scan import store
+from feeds.scan import store, supplement_task
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin
 from tests.support.feed_scans import in_a_loop
@@ -27,6 +27,7 @@ def feed_redis(transactional_db: None, redis_servers: RedisServers, settings: Se
     settings.FETCH_ATTEMPTS = 1
     yield redis_servers
     store.READER_POOL.close()
+    supplement_task.PAGE_POOL.close()
 
 
 @pytest.fixture

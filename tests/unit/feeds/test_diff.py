@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeds.diff import EntryMarks, FeedUpdate, compare_entries, entry_happened_at, mark_entries
+from feeds.parser.documents import Chapter, Enclosure, ParsedEntry
 
 NOW = datetime(2026, 11, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -195,6 +196,16 @@ def test_a_feed_of_which_nothing_is_kept_can_be_any() -> None:
 )
 def test_an_entry_came_when_it_says_but_not_after_it_was_seen(given: Entry, expected: datetime) -> None:
     assert entry_happened_at(given, NOW, place=3) == expected
+
+
+def test_fields_that_were_not_read_before_change_no_mark_where_an_entry_has_none_of_them() -> None:
+    recording = Enclosure("https://a.example/1.mp3", "audio/mpeg")
+    one = ParsedEntry(id="urn:1", title="Tide", content="<p>High</p>", enclosures=(recording,))
+    (marks,) = mark_entries([one])
+    assert marks.content == "4ac2a0ec917ce10a462840f2ef3d99d7", "as earlier versions stored it"
+    assert mark_entries([replace(one, full="<p>An article</p>")]) == [marks]
+    for more in ({"episode": 1}, {"chapters": (Chapter(0.0),)}, {"youtube": "aB3_dE6-hI9"}):
+        assert mark_entries([replace(one, **more)])[0].content != marks.content
 
 
 ANY = st.builds(

@@ -7,8 +7,8 @@ import pytest
 from django.core import mail
 from pytest_django import Settings
 
-from feeds import tasks, upkeep
-from feeds.models import Entry, Feed
+from feeds import lifecycle, tasks, upkeep
+from feeds.models import Entry, Feed, Supplement
 from resources import locks
 from tests.support import feed_rows, plain_feeds
 from tests.support.feed_rows import NOW
@@ -123,3 +123,15 @@ def test_one_process_at_a_time_sends_mail() -> None:
     with locks.hold_lock("feeds:mailing", 60):
         assert upkeep.mail_failing_feeds(MAIL_NOW) == 0
     assert upkeep.mail_failing_feeds(MAIL_NOW) == 1
+
+
+def test_supplements_go_with_their_entries() -> None:
+    row = plain_feeds.feed("blog")
+    gone = plain_feeds.entry(row, "Old", left_at=NOW - timedelta(days=9_999))
+    kept = plain_feeds.entry(row, "New")
+    for entry in (gone, kept):
+        Supplement.objects.create(entry=entry, kind="article")
+    assert upkeep.prune_old_entries(NOW, seconds=5) == 1
+    assert list(Supplement.objects.values_list("entry", flat=True)) == [kept.pk]
+    lifecycle.remove_feeds([row.pk], NOW)
+    assert not Supplement.objects.exists()

@@ -12,10 +12,10 @@ from django.db import transaction
 from django.test import Client
 from pytest_django import Settings
 
-from feeds import addresses, catalogue, credentials, feed_rows, lifecycle
+from feeds import addresses, catalogue, credentials, feed_rows, lifecycle, supplements
 from feeds import opml as feeds_opml
 from feeds.admin import actions
-from feeds.models import ALL_SLUG, Category, Feed, Follow, Move, Scan
+from feeds.models import ALL_SLUG, Category, Feed, Follow, Move, Scan, Supplement
 from feeds.schedule.state import FeedStatus
 from resources.fetch.frontier import queue
 from retry import stores
@@ -630,3 +630,18 @@ def test_a_feeds_page_says_who_can_read_it(admin_client: Client) -> None:
     assert b"Public, although fetched with a user, a password or headers" in admin_client.get(page_of(feed)).content
     Feed.objects.update(is_hidden=True)
     assert b"Hidden: readable only in the admin" in admin_client.get(page_of(feed)).content
+
+
+def test_full_articles_are_switched_on_and_what_is_missing_is_told_with_the_reason(admin_client: Client) -> None:
+    row = plain_feeds.feed("blog")
+    link = "https://blog.example/tide"
+    entry = plain_feeds.entry(row, "Tide", link=link, data={"link": link, "content": "Cut…"})
+    assert "not fetched" in text_of(admin_client.get(page_of(row)))
+    save(admin_client, row, full_content="on")
+    row.refresh_from_db()
+    assert row.full_content
+    wanted = Supplement.objects.get(entry=entry)
+    assert "0 shown, 1 waiting, 0 without" in text_of(admin_client.get(page_of(row)))
+    supplements.end_supplement(wanted, NOW, "No article was found on the page.")
+    page = text_of(admin_client.get(page_of(row)))
+    assert missing(page, "0 shown, 0 waiting, 1 without", "No article was found on the page.") == []

@@ -7,7 +7,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from feeds import lifecycle
-from feeds.models import Feed, Hub, Subscription
+from feeds.hub_models import Hub, Subscription
+from feeds.models import Feed
 from feeds.push.leases import SubscriptionStatus
 from tests.support import plain_feeds
 from tests.support.admin_pages import text_of

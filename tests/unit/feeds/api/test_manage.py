@@ -8,8 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from feeds import feed_rows
-from feeds.models import Category, Feed, Follow
-from tests.support.feed_rows import category, feed
+from feeds.models import Category, Feed, Follow, Supplement
+from tests.support.feed_rows import add, category, feed
+from tests.support.feed_rows import entry as new_entry
 from tests.unit.resources.api.conftest import Caller, problem
 
 
@@ -169,3 +170,34 @@ def test_bounds_change_nothing_of_how_long_a_failure_is_left_alone(manager: Call
     feed("blog", state="failing", next_check_at=later)
     send(manager, "PATCH", "/api/feeds/blog", {"most_seconds": 3600})
     assert Feed.objects.get().next_check_at == later
+
+
+def test_full_articles_are_switched_on_and_off(manager: Caller, anybody: Caller) -> None:
+    row = feed("blog")
+    made = add(row, new_entry(1, content="Cut…"))
+    add(row, new_entry(2, link=""))
+    add(row, new_entry(3, content="All of it. " * 500))
+    assert fetched(anybody, "/api/feeds/blog")["full_content"] is False
+    answer = send(manager, "PATCH", "/api/feeds/blog", {"full_content": True})
+    assert answer.json()["full_content"] is True
+    (wanted,) = Supplement.objects.filter(kind="article")
+    assert (wanted.entry_id, wanted.url, wanted.mark) == (made.pk, made.link, made.content)
+    assert wanted.due_at is not None
+    assert send(manager, "PATCH", "/api/feeds/blog", {"full_content": None}).json()["full_content"] is True
+    assert send(manager, "PATCH", "/api/feeds/blog", {"full_content": False}).json()["full_content"] is False
+    problem(send(manager, "PATCH", "/api/feeds/blog", {"full_content": "yes"}), 422)
+
+
+def test_the_icon_is_the_address_at_which_this_site_mirrors_it(anybody: Caller) -> None:
+    row = feed("blog")
+    assert fetched(anybody, "/api/feeds/blog")["icon"] is None
+    Feed.objects.filter(pk=row.pk).update(icon="https://blog.example/icon.png")
+    assert fetched(anybody, "/api/feeds/blog")["icon"].startswith("http://testserver/resources/")
+    token = "a1b2c3d4e5f6a7b8c9d0"
+    secret = {"url": f"https://blog.example/{token}/feed", "icon": f"https://blog.example/{token}.png"}
+    Feed.objects.filter(pk=row.pk).update(**secret)
+    assert fetched(anybody, "/api/feeds/blog")["icon"] is None, "a part of the feed's address may be a secret"
+
+
+def fetched(caller: Caller, path: str) -> Any:
+    return send(caller, "GET", path).json()

@@ -11,7 +11,7 @@ from feeds.models import Category, Feed, Move
 from feeds.pages import page_entries, render
 from feeds.pages.query import MAX_SEARCH_CHARACTERS, PageQuery
 from feeds.parser import reader
-from feeds.parser.documents import Author, Enclosure, EntrySource
+from feeds.parser.documents import Author, Chapter, Enclosure, EntrySource
 from feeds.parser.documents import FeedHead as Feed_
 from resources.mirror import links
 from retry.contents import Prepared
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.django_db
 
 PICTURE = "https://pictures.example.org/1.png?w=9&h=9"
 ICON = "http://10.1.2.3/icon.png"
+SOUND = "https://x.example.org/1.mp3"
 
 
 def page(subject: Feed | Category, query: str = "") -> lxml_html.HtmlElement:
@@ -51,7 +52,7 @@ def test_the_icon_of_a_feed_is_nothing_that_this_site_fetches(name: str) -> None
     """It is passed on as an address, to readers of the feed's other formats."""
     document = {"version": "https://jsonfeed.org/version/1.1", "title": "Sea", name: ICON, "items": [{"id": "1"}]}
     parsed = reader.parse_feed(json.dumps(document).encode(), "application/feed+json", "https://sea.example.org/", NOW)
-    assert parsed.feed.image == ICON
+    assert ICON in {parsed.feed.image, parsed.feed.icon}
     shown = lxml_html.tostring(page(feed_rows.feed("sea", entry(1), said=parsed.feed))).decode()
     assert [address for address in (ICON, links.sign_url(ICON)) if address in shown] == []
 
@@ -252,3 +253,52 @@ def test_long_names_of_authors_are_cut_on_the_page_alone() -> None:
     assert name.strip() not in page(sea).text_content()
     (document,) = render.prepare_page("/feeds/sea.json").values()
     assert name.strip() in document.body.decode()
+
+
+def test_a_video_of_youtube_is_a_picture_of_this_site_and_a_link_within_a_frame() -> None:
+    bad = 'How to "moor" <b>&</b>'
+    films = feed_rows.feed("films", entry(1, youtube="aB3_dE6-hI9", image=PICTURE, title=bad))
+    for subject in (films, everything()):
+        (frame,) = page(subject).iterfind(".//article/iframe")
+        assert "src" not in frame.attrib
+        inner = lxml_html.fromstring(frame.get("srcdoc", ""))
+        assert [each.get("src") for each in inner.iter("img")] == [links.sign_url(PICTURE)]
+        (link,) = inner.iter("a")
+        assert link.get("href") == "https://www.youtube-nocookie.com/embed/aB3_dE6-hI9?autoplay=1"
+        assert link.get("aria-label") == f"Play on YouTube: {bad}"
+        assert list(inner.iter("script", "b")) == []
+        assert list(page(subject).iterfind(".//article//img")) == [], "the picture is in the frame"
+
+
+def test_chapters_link_to_their_times_in_the_first_recording() -> None:
+    files = (Enclosure("https://x.example.org/1.pdf", "application/pdf"), Enclosure(f"{SOUND}#t=9", "audio/mpeg"))
+    chapters = (Chapter(0.0, "Start"), Chapter(3754.5, "Moon", "https://moon.example.org/"), Chapter(9.0))
+    radio = feed_rows.feed("radio", entry(1, enclosures=files, chapters=chapters), entry(2, chapters=chapters))
+    without, recorded = page(radio).iterfind(".//details[@class='chapters']")
+    assert [(each.text, each.get("href")) for each in recorded.iterfind(".//a[@class='time']")] == [
+        ("00:00", f"{SOUND}#t=0"),
+        ("1:02:34", f"{SOUND}#t=3754.5"),
+        ("00:09", f"{SOUND}#t=9"),
+    ]
+    assert without.find(".//a[@class='time']") is None
+    assert "Untitled" in without.text_content()
+
+
+def test_a_feeds_icon_is_mirrored_and_shown_beside_its_name() -> None:
+    sea = feed_rows.feed("sea", entry(1), icon=ICON)
+    for subject in (sea, everything()):
+        icons = list(page(subject).iterfind(".//img[@class='icon']"))
+        assert {each.get("src") for each in icons} == {links.sign_url(ICON)}
+        assert {each.get("alt") for each in icons} == {""}
+
+
+@pytest.mark.parametrize("has_articles", [True, False])
+def test_articles_are_shown_while_the_feed_is_switched_to_them(has_articles: bool) -> None:
+    sea = feed_rows.feed("sea", entry(1, content="Cut…", full="<p>All of it</p>"), full_content=has_articles)
+    shown = lxml_html.tostring(page(sea)).decode()
+    assert ("All of it" in shown) is has_articles
+    for format_name in ("atom", "rss", "json"):
+        (prepared,) = render.prepare_page(f"/feeds/sea.{format_name}").values()
+        body = prepared.body.decode()
+        assert ("All of it" in body) is has_articles
+        assert "Cut…" in body, "the feed's own text is the summary then"

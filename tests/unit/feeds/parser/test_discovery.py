@@ -1,8 +1,8 @@
-"""Discovery of feeds and hubs on a web page."""
+"""Discovery of feeds, hubs and icons on a web page."""
 
 import pytest
 
-from feeds.parser.discovery import FeedAddress, discover_feeds, discover_hubs
+from feeds.parser.discovery import FeedAddress, discover_feeds, discover_hubs, discover_icon, is_icon
 
 URL = "https://site.example.org/blog/"
 
@@ -71,3 +71,40 @@ def test_the_hubs_of_a_page_and_its_own_address_are_found() -> None:
     found = discover_hubs(page, "https://example.org/x/y")
     assert found == (("https://hub.example/", "https://example.org/hub"), "https://example.org/blog/")
     assert discover_hubs(b"", "https://example.org/") == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("links", "icon"),
+    [
+        ('<link rel="shortcut icon" href="/a.ico">', "https://site.example.org/a.ico"),
+        (
+            '<link rel=icon sizes=16x16 href=s.png><link rel=icon sizes="48x48" href=m.png><link rel=icon href=n.png>',
+            "https://site.example.org/blog/m.png",
+        ),
+        ('<link rel=icon sizes="16x16 32x32" href=a.ico><link rel=icon sizes=64x64 href=b.png>', f"{URL}a.ico"),
+        ("<link rel=apple-touch-icon href=t.png><link rel=icon sizes=any href=i.svg>", f"{URL}i.svg"),
+        ("<link rel=apple-touch-icon href=t.png>", f"{URL}t.png"),
+        ('<base href="https://cdn.example.org/"><link rel=icon href=i.png>', "https://cdn.example.org/i.png"),
+        ('<link rel=mask-icon href=m.svg><link rel=icon href="data:image/png;base64,AAAA"><link rel=icon>', ""),
+        (f'<link rel=icon href="/{"x" * 2_000}">', ""),
+        ("", ""),
+    ],
+)
+def test_the_icon_is_the_one_that_is_best_for_a_small_place(links: str, icon: str) -> None:
+    assert discover_icon(f"<html><head>{links}</head><body>".encode(), URL) == icon
+
+
+@pytest.mark.parametrize(
+    ("body", "is_picture"),
+    [
+        (b"\x00\x00\x01\x00\x01", True),
+        (b"\x89PNG\r\n", True),
+        (b'\n<svg xmlns="">', True),
+        (b"<?xml version", True),
+        (b"<!doctype html>", False),
+        (b"", False),
+        (b"Not found", False),
+    ],
+)
+def test_pictures_are_known_by_their_beginnings(body: bytes, is_picture: bool) -> None:
+    assert is_icon(body) is is_picture

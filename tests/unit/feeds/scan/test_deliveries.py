@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from feeds.models import Entry, Feed, Subscription
+from feeds.hub_models import Subscription
+from feeds.models import Entry, Feed
 from feeds.scan import deliveries
 from feeds.scan.deliveries import MAX_REMEMBERED_DELIVERIES, MAX_WAITING_DELIVERIES, Delivery
 from feeds.subscriptions import pings

@@ -6,7 +6,8 @@ import pytest
 from multidict import CIMultiDict
 
 from feeds import readings
-from feeds.models import Feed, Hub, Subscription
+from feeds.hub_models import Hub, Subscription
+from feeds.models import Feed
 from feeds.push.leases import SubscriptionStatus
 from feeds.push.trust import RELIED_ON_IN_A_ROW
 from feeds.readings import BodyToRead, FeedReading

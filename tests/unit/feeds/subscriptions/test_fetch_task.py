@@ -7,7 +7,8 @@ import pytest
 from multidict import CIMultiDict
 
 from feeds import lifecycle
-from feeds.models import Entry, Feed, Subscription
+from feeds.hub_models import Subscription
+from feeds.models import Entry, Feed
 from feeds.push.leases import (
     CLOUD_LEASE,
     LeaseGranted,

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pytest_django import Settings
 
-from feeds.models import Entry, Feed, Hub, Subscription
+from feeds.hub_models import Hub, Subscription
+from feeds.models import Entry, Feed
 from feeds.push import leases
 from feeds.push.leases import (
     CLOUD_LEASE,

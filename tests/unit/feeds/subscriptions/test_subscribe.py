@@ -7,7 +7,8 @@ import pytest
 from pytest_django import Settings
 
 from feeds import lifecycle
-from feeds.models import Category, Entry, Feed, Hub, Subscription
+from feeds.hub_models import Hub, Subscription
+from feeds.models import Category, Entry, Feed
 from feeds.parser import documents
 from feeds.push import offers
 from feeds.push.leases import SubscriptionStatus

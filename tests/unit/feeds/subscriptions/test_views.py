@@ -15,7 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from feeds import feed_rows, lifecycle
-from feeds.models import Feed, Subscription
+from feeds.hub_models import Subscription
+from feeds.models import Feed
 from feeds.push.leases import SubscriptionStatus
 from feeds.push.websub import SIGNATURE_METHODS, sign_body
 from feeds.scan import deliveries, due
