@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psutil
 
 from .cluster import scale, scaling, state_costs
-from .feeds import combined_feed, host_limits, order, parser, pings, scan
+from .feeds import combined_feed, host_limits, hub_fanout, order, parser, pings, scan
 from .fetch import client, fetcher, fetchers, frontier, slow_domain
 from .figures import Figure, Note
 from .growth import database_rows, feeds, segments, urls, waiting_crowds
@@ -57,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "mirroring": ingest.measure,
     "feed_reading": parser.measure,
     "pings": pings.measure,
+    "hub_fanout": hub_fanout.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from .parser import markup
+from .push.websub import OWN_HUB
 
 
 class FeedsConfig(AppConfig):
@@ -19,8 +20,10 @@ class FeedsConfig(AppConfig):
 
 
 def check_hub(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
-    """Checks FEEDS_HUB: empty, or an address that can stand in a header field."""
+    """Checks FEEDS_HUB: empty, this site itself, or an address that can stand in a header field."""
     hub, most = settings.FEEDS_HUB, 2000
-    if not hub or (hub.isascii() and not set(hub) & set('<>"\\') and markup.absolute_url("", hub, most) == hub):
+    if hub in {"", OWN_HUB} or (
+        hub.isascii() and not set(hub) & set('<>"\\') and markup.absolute_url("", hub, most) == hub
+    ):
         return []
-    return [Error("FEEDS_HUB must be the address of a hub, as https://hub.example/: it is not.", id="feeds.E001")]
+    return [Error("FEEDS_HUB must be self, none, or a hub's address, as https://hub.example/.", id="feeds.E001")]

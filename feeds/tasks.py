@@ -15,6 +15,7 @@ from retry.errors import StoreUnavailable
 
 from . import credentials, followers, upkeep
 from .feed_rows import SCAN_TASK
+from .hub import distribution
 from .pages.render import prepare_page
 from .scan import scanner, supplement_task
 from .subscriptions import own_hub, renewals
@@ -57,14 +58,25 @@ def tell_hub() -> None:
         own_hub.announce_changes(datetime.now(UTC))
 
 
+@shared_task(name="feeds.distribute", ignore_result=True)
+def distribute_changes() -> None:
+    """Hands over what the subscribers of this site's own hub are owed. After an outage the next pass does it."""
+    with _outage_logged("subscribers are not told of changes"):
+        distribution.distribute_changes(datetime.now(UTC))
+
+
 @shared_task(name="feeds.prune", ignore_result=True)
 def prune_feeds() -> None:
-    """Removes entries that left their feeds long ago, for a second at most, and old scans; recounts some followers."""
+    """Removes entries that left long ago, for a second at most, and old scans; recounts some followers.
+
+    Subscribers of this site's hub whose lease has passed end.
+    """
     now = datetime.now(UTC)
     with _outage_logged("entries could not be pruned"):
         upkeep.prune_old_entries(now, PRUNE_SECONDS)
         scanner.prune_scans(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
         followers.recount_subscribers_in_turn(now)
+        distribution.prune_subscribers(now)
 
 
 @shared_task(name="feeds.count_readers", ignore_result=True)

@@ -1,9 +1,10 @@
-"""The URLs of feeds: the callbacks of hubs and clouds, and everything under `/feeds`."""
+"""The URLs of feeds: the callbacks of hubs and clouds, this site's own, and everything under `/feeds`."""
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from . import views as feeds_views
+from .hub import views as hub_views
 from .subscriptions import views
 
 
@@ -25,6 +26,8 @@ register_converter(WithoutSlashConverter, "without_slash")
 urlpatterns = [
     path("rsscloud/<str:token>", views.rsscloud_callback),
     path("websub/<str:token>", views.websub_callback),
+    path("hub", hub_views.hub),
+    path("hub/cloud", hub_views.cloud),
     path("feeds", feeds_views.redirect_with_slash),
     path("feeds/<without_slash:address>", feeds_views.redirect_with_slash),
     path("feeds/<any_feed_address:address>", feeds_views.serve_feed_page, name="feeds"),

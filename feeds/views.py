@@ -30,6 +30,7 @@ from .pages import page_entries, render
 from .pages.query import PageQuery
 from .pages.render import GRACE_SCANS
 from .pages.work import FetchThenRender, MissingPage, PageState, decide_page, fetch_page_work, render_work
+from .push import websub
 
 NO_SUCH_FEED = "There is no such feed."
 MOVED_CACHE_CONTROL = "public, max-age=60, s-maxage=1"
@@ -70,8 +71,7 @@ def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
             settings.RETRY_AFTER_SERVER, has_videos=PLAYER_MARK in answer.content
         )
     if answer.status_code in {200, 304} and (hubs := render.page_hubs(asked)):
-        links = [*((hub, "hub") for hub in hubs), (f"{page_entries.site_url()}{asked.address}", "self")]
-        answer["Link"] = ", ".join(f'<{url}>; rel="{rel}"' for url, rel in links)  # the hub and the topic (WebSub, 4)
+        answer["Link"] = websub.write_links(hubs, f"{page_entries.site_url()}{asked.address}")
     return answer
 
 

@@ -115,6 +115,15 @@ def may_be_reached(host: str) -> bool:
         return "." in name and not name.endswith(_PRIVATE_NAMES)
 
 
+OWN_HUB, NO_HUB = "self", "none"
+
+
+def choose_hub(given: str, public_host: str) -> str:
+    """The hub that this site's feeds name: the given one, OWN_HUB by default where others reach it, or empty."""
+    chosen = given or (OWN_HUB if may_be_reached(public_host) else "")
+    return "" if chosen == NO_HUB else chosen
+
+
 def explain_polling_only(public_url: str) -> str:
     """The sentence for operators and admins of a site that no other server can reach."""
     named = public_url or "not set"

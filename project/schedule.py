@@ -31,6 +31,7 @@ PRUNING: BeatEntry = ("prune blobs", "resources.prune_blobs", 300)
 TRAFFIC: BeatEntry = ("traffic", "resources.read_traffic", 2)
 PREWARMED: BeatEntry = ("prewarmed", "resources.settle_prewarm", 5)
 HUB: BeatEntry = ("hub", "feeds.tell_hub", 5)
+OWN_HUB: BeatEntry = ("hub", "feeds.distribute", 2)
 READERS: BeatEntry = ("feed readers", "feeds.count_readers", 60)
 SCAN, SCAN_TASK = "feeds scan", "feeds.scan"
 

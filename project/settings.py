@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 
 from . import processes, schedule
 from .environment import (
+    OWN_HUB,
     Environment,
     celery_broker,
+    choose_hub,
     django_cache,
     explain_polling_only,
     load_remembered,
@@ -194,6 +196,8 @@ RETRY_LANES = {  # the fastest first
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.supplements": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
+    "fetch.hub": {**_fetched, "limit": 1500 if SMALL else 15_000},
+    "fetch.laggards": {**_fetched, "limit": 200 if SMALL else 2000},
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
 }
@@ -224,6 +228,8 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetch.t
     "feeds.supplement": "feeds.scan.supplement_task.TASK",
     "feeds.ask_hub": "feeds.subscriptions.fetch_task.TASK",
     "feeds.announce": "feeds.subscriptions.own_hub.TASK",
+    "feeds.verify_subscriber": "feeds.hub.fetch_task.VERIFICATION",
+    "feeds.deliver": "feeds.hub.fetch_task.DELIVERY",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 SAMPLES = env.text("SAMPLES", "")  # where the front serves the demo's sample feeds, and nothing else
@@ -311,8 +317,16 @@ FEEDS_PUSH_SPREAD_HOURS = env.number("FEEDS_PUSH_SPREAD_HOURS", 4)
 FEEDS_PUSH_LEASE_DAYS = env.number("FEEDS_PUSH_LEASE_DAYS", 10)
 FEEDS_PUSH_MAX_BYTES = env.whole("FEEDS_PUSH_MAX_BYTES", 2_000_000)
 FEEDS_PUSH_COOL_SECONDS = env.number("FEEDS_PUSH_COOL_SECONDS", 15)
-FEEDS_HUB = env.text("FEEDS_HUB", "")
+FEEDS_HUB = choose_hub(env.text("FEEDS_HUB", ""), _public.hostname or "")
 FEEDS_HUB_SECONDS = env.whole("FEEDS_HUB_SECONDS", 60)
+FEEDS_HUB_SUBSCRIBERS = env.whole("FEEDS_HUB_SUBSCRIBERS", 2000 if SMALL else 20_000)
+FEEDS_HUB_TOPIC_SUBSCRIBERS = env.whole("FEEDS_HUB_TOPIC_SUBSCRIBERS", 2000 if SMALL else 15_000)
+FEEDS_HUB_HOST_SUBSCRIBERS = env.whole("FEEDS_HUB_HOST_SUBSCRIBERS", 1000)
+FEEDS_HUB_REQUESTS_PER_MINUTE = env.whole("FEEDS_HUB_REQUESTS_PER_MINUTE", 120)
+FEEDS_HUB_LEASE_DAYS = env.number("FEEDS_HUB_LEASE_DAYS", 10)
+FEEDS_HUB_MAX_LEASE_DAYS = env.number("FEEDS_HUB_MAX_LEASE_DAYS", 30)
+FEEDS_HUB_MAX_BYTES = env.whole("FEEDS_HUB_MAX_BYTES", 1_000_000)
+FEEDS_HUB_ANSWER_SECONDS = env.number("FEEDS_HUB_ANSWER_SECONDS", 5)
 FEEDS_MAIL_AFTER_HOURS = env.number("FEEDS_MAIL_AFTER_HOURS", 24)
 
 # Mail to the admins
@@ -454,7 +468,7 @@ CELERY_BEAT_SCHEDULE = schedule.beat_schedule(*_own, queue=MACHINE_QUEUE) | sche
     (schedule.SCAN, schedule.SCAN_TASK, FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
-    *((schedule.HUB,) if FEEDS_HUB else ()),
+    *((schedule.OWN_HUB if FEEDS_HUB == OWN_HUB else schedule.HUB,) if FEEDS_HUB else ()),
     *((schedule.READERS,) if OBSERVE else ()),
     *((("prewarm", "resources.prewarm", PREWARM_SECONDS), schedule.PREWARMED) if OBSERVE and PREWARM_SECONDS else ()),
 )

@@ -30,12 +30,16 @@ def render(page: OutputPage) -> bytes:
         "favicon": feed.icon,
         "language": feed.language,
         "authors": [_author_object(author) for author in feed.authors],
-        "hubs": [{"type": "WebSub", "url": hub} for hub in page.hubs],
+        "hubs": [{"type": kind, "url": hub} for kind, hub in _typed_hubs(page)],
         JSON_EXTENSION: _without_empty({**own, "categories": _full_categories(feed.categories)}),
         "items": [_entry_item(page, entry) for entry in page.entries],
     }
     required = {"title": feed.title, "items": document["items"]}
     return json.dumps({**_without_empty(document), **required}, ensure_ascii=False).encode()
+
+
+def _typed_hubs(page: OutputPage) -> list[tuple[str, str]]:
+    return [*(("WebSub", hub) for hub in page.hubs), *([("rssCloud", page.cloud)] if page.cloud else [])]
 
 
 def _without_empty(document: Mapping[str, Any]) -> dict[str, Any]:

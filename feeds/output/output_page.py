@@ -21,8 +21,8 @@ class OutputPage:
 
     `feed` gives title, texts, site, picture, authors and language; `updated` is the time of the last change on the
     page, and the date of entries without one. `address` is that of the page itself; `first_address`, `previous_address`
-    and `next_address` are those of other pages (RFC 5005, 3), empty for none. `hubs` are those of this site. The
-    publisher's own hubs, clouds and pauses are not repeated.
+    and `next_address` are those of other pages (RFC 5005, 3), empty for none. `hubs` are those of this site, and
+    `cloud` is the URL of its rssCloud, empty for none. The publisher's own hubs, clouds and pauses are not repeated.
     """
 
     feed: FeedHead
@@ -33,6 +33,7 @@ class OutputPage:
     previous_address: str = ""
     next_address: str = ""
     hubs: tuple[str, ...] = ()
+    cloud: str = ""
 
     def links(self, site: str = "") -> list[tuple[str, str]]:
         """The relations and addresses of the page's links, with that of the site as `alternate` if it is given."""
@@ -157,6 +158,7 @@ ITUNES = "http://www.itunes.com/dtds/podcast-1.0.dtd"
 MEDIA = "http://search.yahoo.com/mrss/"
 PODCAST = "https://podcastindex.org/namespace/1.0"
 PSC = "http://podlove.org/simple-chapters"
+SOURCE = "https://source.scripting.com/"
 YOUTUBE = "http://www.youtube.com/xml/schemas/2015"
 XML = "http://www.w3.org/XML/1998/namespace"
 EPISODE_NAMESPACES = {"itunes": ITUNES, "podcast": PODCAST, "psc": PSC, "yt": YOUTUBE}

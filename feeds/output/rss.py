@@ -1,6 +1,7 @@
 """Renders RSS 2.0, by the advice of its board, with Atom's links for pages."""
 
 from email.utils import format_datetime
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -13,6 +14,7 @@ from .output_page import (
     EPISODE_NAMESPACES,
     GEORSS,
     MEDIA,
+    SOURCE,
     OutputPage,
     add_element,
     add_text,
@@ -20,7 +22,10 @@ from .output_page import (
 )
 
 MEDIA_TYPE = "application/rss+xml; charset=utf-8"
-_NAMESPACES = {"atom": ATOM, "content": CONTENT, "dc": DC, "media": MEDIA, "georss": GEORSS, **EPISODE_NAMESPACES}
+_NAMESPACES = {
+    **{"atom": ATOM, "content": CONTENT, "dc": DC, "media": MEDIA, "georss": GEORSS, "source": SOURCE},
+    **EPISODE_NAMESPACES,
+}
 _UNKNOWN_TYPE = "application/octet-stream"
 
 
@@ -37,6 +42,9 @@ def render(page: OutputPage) -> bytes:
     add_text(channel, f"{{{ATOM}}}id", feed.id)
     for relation, address in page.links():
         add_element(channel, f"{{{ATOM}}}link", attributes={"rel": relation, "href": address})
+    if page.cloud:
+        add_element(channel, "cloud", attributes=_cloud_attributes(page.cloud)).set("registerProcedure", "")
+        add_element(channel, f"{{{SOURCE}}}cloud", page.cloud)
     for author in feed.authors:
         output_page.add_person(channel, author)
     _add_categories(channel, feed.categories)
@@ -49,6 +57,18 @@ def render(page: OutputPage) -> bytes:
     for entry in page.entries:
         _add_entry(channel, page, entry)
     return output_page.serialise_xml(root)
+
+
+def _cloud_attributes(cloud: str) -> dict[str, str]:
+    """The attributes of <cloud>, for the cloud at that URL."""
+    address = urlsplit(cloud)
+    is_https = address.scheme == "https"
+    return {
+        "domain": address.hostname or "",
+        "port": str(address.port or (443 if is_https else 80)),
+        "path": address.path,
+        "protocol": "https-post" if is_https else "http-post",
+    }
 
 
 def _add_categories(parent: etree._Element, categories: tuple[ParsedCategory, ...]) -> None:

@@ -22,6 +22,7 @@ from ..models import LONG_FIELDS, Category, Entry, Feed, Move
 from ..output import output_page
 from ..output.output_page import FeedOrigin
 from ..parser import documents
+from ..push.websub import OWN_HUB
 from .query import ALL_SLUG, Cursor, PageQuery
 
 
@@ -172,6 +173,19 @@ _NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
 
 def site_url() -> str:
     return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
+
+
+HUB_PATH, CLOUD_PATH = "/hub", "/hub/cloud"
+
+
+def hub_address() -> str:
+    """The URL of the hub that this site's output names; empty for none."""
+    return f"{site_url()}{HUB_PATH}" if settings.FEEDS_HUB == OWN_HUB else str(settings.FEEDS_HUB)
+
+
+def cloud_address() -> str:
+    """The URL of this site's rssCloud; empty unless this site is the hub of its own feeds."""
+    return f"{site_url()}{CLOUD_PATH}" if settings.FEEDS_HUB == OWN_HUB else ""
 
 
 def find_origin(feed: Feed) -> FeedOrigin:

@@ -213,6 +213,11 @@ class PageQuery:
         return self.is_filtered or self.before is not None or self.after is not None
 
     @property
+    def is_topic(self) -> bool:
+        """True if programs may be told of its changes: the first page for them, without parameters."""
+        return self.format not in ("html", "opml") and self.address == self.path
+
+    @property
     def entry_words(self) -> str:
         with_words = f" with “{self.words}”" if self.words else ""
         return f"Entries{with_words}{f' since {humanize.format_moment(self.since)}' if self.since else ''}"

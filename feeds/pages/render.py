@@ -338,8 +338,8 @@ def _freshness(asked: PageQuery, subject: Feed | Category, now: datetime) -> tup
 
 def page_hubs(asked: PageQuery) -> tuple[str, ...]:
     """The hub that hears of this page's changes: searches, later pages, lists and pages for people have none."""
-    is_told_of = asked.format not in ("html", "opml") and asked.address == asked.path
-    return (settings.FEEDS_HUB,) if settings.FEEDS_HUB and is_told_of else ()
+    hub = page_entries.hub_address()
+    return (hub,) if hub and asked.is_topic else ()
 
 
 def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selection) -> OutputPage:
@@ -357,6 +357,7 @@ def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selectio
         previous_address=f"{here}{asked.newer_than(selection.newer).address}" if selection.newer else "",
         next_address=f"{here}{asked.older_than(selection.older).address}" if selection.older else "",
         hubs=page_hubs(asked),
+        cloud=page_entries.cloud_address() if asked.is_topic else "",
     )
 
 

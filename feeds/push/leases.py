@@ -1,4 +1,4 @@
-"""Decides when a subscription is requested, renewed and given up, with the reason in words."""
+"""Decides when a subscription is requested, renewed and given up, here and for others, with the reason in words."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -168,3 +168,24 @@ def _mark_missed(before: SubscriptionState, missed: RequestMissed, now: datetime
 
 def _doubled_pause(first: timedelta, longest: timedelta, failures: int) -> timedelta:
     return min(first * (1 << min(failures, 20)), longest)
+
+
+class SubscriberStatus(Enum):
+    """The state of another site's subscription at this site's hub or cloud."""
+
+    ASKED = "asked"
+    """Requested, and not confirmed yet by its callback. Nothing else is sent there."""
+    VERIFIED = "in force"
+    ENDED = "ended"
+
+
+FIRST_DELIVERY_PAUSE, LONGEST_DELIVERY_PAUSE = timedelta(minutes=1), timedelta(hours=6)
+MAX_DELIVERY_FAILURES = 10
+"""The failures in a row after which a subscriber is dropped: after eight and a half hours."""
+
+
+def pause_after_failures(failures: int) -> timedelta | None:
+    """The pause before the next delivery after so many failures in a row; None: the subscriber is dropped."""
+    if failures >= MAX_DELIVERY_FAILURES:
+        return None
+    return _doubled_pause(FIRST_DELIVERY_PAUSE, LONGEST_DELIVERY_PAUSE, max(failures - 1, 0))

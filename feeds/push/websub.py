@@ -1,5 +1,7 @@
 """The wire format of WebSub (W3C Recommendation of 23 January 2018): Link fields, forms, calls, signatures.
 
+Both sides are here: a subscriber's, for feeds of others, and a hub's, for the feeds of this site.
+
 Link fields are those of RFC 8288. A delivery's signature is an HMAC (RFC 2104) over the bytes as received (WebSub,
 7.1). Numbers in parentheses are sections of WebSub.
 """
@@ -180,3 +182,72 @@ def granted_lease(lease: timedelta | None) -> timedelta:
 def may_be_signed(hub: str, topic: str) -> bool:
     """Tells whether a secret is sent: over TLS, or if the feed itself comes without TLS and could be forged anyway."""
     return urlsplit(hub).scheme == "https" or urlsplit(topic).scheme == "http"
+
+
+OWN_HUB = "self"
+"""The value of FEEDS_HUB with which this site is the hub of its own feeds."""
+MAX_SECRET_BYTES = 199
+"""A secret is shorter than 200 bytes (5.1)."""
+MAX_CALLBACK_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class HubRequest:
+    """A subscriber's request to a hub (5.1). `lease` is None if it names none."""
+
+    mode: str
+    topic: str
+    callback: str
+    secret: str = ""
+    lease: timedelta | None = None
+
+
+def read_hub_request(form: Mapping[str, Sequence[str]]) -> HubRequest:
+    """Reads the form of a request. Raises ValueError with a sentence for the sender. Unknown fields are ignored."""
+    if repeated := [name for name, values in form.items() if name.startswith("hub.") and len(values) != 1]:
+        raise ValueError(f"{repeated[0]} is given more than once.")
+    given = {name: values[0] for name, values in form.items() if values}
+    mode, topic, callback = (given.get(f"hub.{name}", "") for name in ("mode", "topic", "callback"))
+    if mode == PUBLISH:
+        raise ValueError("This hub tells of the feeds of its own site, and knows when they change.")
+    if mode not in {SUBSCRIBE, UNSUBSCRIBE}:
+        raise ValueError("hub.mode must be subscribe or unsubscribe.")
+    if not topic or not callback:
+        raise ValueError("hub.topic and hub.callback are required.")
+    if len(callback) > MAX_CALLBACK_CHARACTERS:
+        raise ValueError(f"hub.callback has at most {MAX_CALLBACK_CHARACTERS:,} characters.")
+    secret, seconds = given.get("hub.secret", ""), given.get("hub.lease_seconds", "")
+    if len(secret.encode("utf-8", "surrogatepass")) > MAX_SECRET_BYTES:
+        raise ValueError(f"hub.secret has at most {MAX_SECRET_BYTES} bytes.")
+    if seconds and not _LEASE_SECONDS.fullmatch(seconds):
+        raise ValueError("hub.lease_seconds must be a whole number.")
+    lease = timedelta(seconds=int(seconds)) if seconds else timedelta(0)
+    return HubRequest(mode, topic, callback, secret, lease or None)
+
+
+def allow_lease(asked: timedelta | None, usual: timedelta, longest: timedelta) -> timedelta:
+    """The lease that this site's hub grants: the requested one within its bounds, or the usual one."""
+    return min(max(asked or usual, MIN_LEASE), longest)
+
+
+def write_question(callback: str, question: HubQuestion) -> str:
+    """The URL of a hub's question (5.3). The callback's own query stays in front."""
+    fields = {"hub.mode": question.mode, "hub.topic": question.topic, "hub.challenge": question.challenge}
+    if question.lease is not None:
+        fields["hub.lease_seconds"] = str(round(question.lease.total_seconds()))
+    return _with_query(callback, fields)
+
+
+def write_denial(callback: str, denial: HubDenial) -> str:
+    """The URL by which a hub says that there is no subscription, or no longer one (5.2)."""
+    return _with_query(callback, {"hub.mode": DENIED, "hub.topic": denial.topic, "hub.reason": denial.reason})
+
+
+def write_links(hubs: Iterable[str], topic: str) -> str:
+    """The Link field of a topic, and of its deliveries: its hubs and its address (4, 7)."""
+    links = [*((hub, "hub") for hub in hubs), (topic, "self")]
+    return ", ".join(f'<{url}>; rel="{relation}"' for url, relation in links)
+
+
+def _with_query(url: str, fields: Mapping[str, str]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"

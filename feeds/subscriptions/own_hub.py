@@ -1,4 +1,4 @@
-"""Tells this site's own hub (WebSub) of changes of the served feeds and combinations.
+"""Tells the hub elsewhere that FEEDS_HUB names (WebSub) of changes of the served feeds and combinations.
 
 Rows are the truth: lost announcements are made again. The hub fetches a changed page as soon as it is told. So
 pages are rendered first, and the hub is told when the front no longer has older ones. The announced versions of
@@ -61,11 +61,11 @@ def _announced_pages(subject: Feed | Category) -> list[PageQuery]:
 
 
 def announce_changes(now: datetime) -> int:
-    """Makes one pass; returns the number of requests handed over. 0 without FEEDS_HUB, or while another pass runs.
+    """Makes one pass; returns the number of requests handed over: 0 without a hub elsewhere, or while another runs.
 
     Raises StoreUnavailable and DatabaseError.
     """
-    if not settings.FEEDS_HUB:
+    if settings.FEEDS_HUB in {"", websub.OWN_HUB}:
         return 0
 
     def announce() -> int:

@@ -41,6 +41,8 @@ LANE_MAPPINGS = {
     "fetch.calls": LaneMapping("fast", JobPriority.ORDINARY),
     "fetch.supplements": LaneMapping("fast", JobPriority.ORDINARY),
     "fetch.feeds": LaneMapping("fast", JobPriority.ORDINARY),
+    "fetch.hub": LaneMapping("fast", JobPriority.FLAGGED),
+    "fetch.laggards": LaneMapping("slow", JobPriority.ORDINARY),
     "fetch.warm": LaneMapping("slow", JobPriority.ORDINARY),
 }
 

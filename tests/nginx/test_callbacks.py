@@ -12,6 +12,7 @@ from .origin import Answer, Asked
 
 PING, DELIVERY = "/rsscloud/a-token", "/websub/a-token"
 """Each address has a rate of its own: tests that send many calls have other ones."""
+HUB, CLOUD = "/hub", "/hub/cloud"
 
 
 def test_a_ping_reaches_main_and_is_never_kept(site: RunningFront) -> None:
@@ -20,7 +21,7 @@ def test_a_ping_reaches_main_and_is_never_kept(site: RunningFront) -> None:
     assert [asked.method for asked in site.main.asked] == ["POST", "GET", "GET"]
 
 
-@pytest.mark.parametrize(("address", "most"), [(PING, 8192), (DELIVERY, 50_000)])
+@pytest.mark.parametrize(("address", "most"), [(PING, 8192), (DELIVERY, 50_000), (HUB, 16_384), (CLOUD, 16_384)])
 def test_a_large_call_is_refused_before_its_body(site: RunningFront, address: str, most: int) -> None:
     assert requests.post(f"http://localhost:{site.port}{address}", data=b"x" * most, timeout=10).status_code == 200
     refused = site.get(address, method="POST", Content_Length=str(most + 1))
@@ -56,3 +57,17 @@ def test_no_log_names_an_address_that_is_a_secret_whatever_goes_wrong(site: Runn
     assert '"request":"GET /rsscloud/..."' in log
     assert '"request":"GET /websub/..."' in log
     assert "a-token" not in log
+
+
+def test_a_request_for_a_subscription_reaches_main_without_cookies_and_is_never_kept(site: RunningFront) -> None:
+    for address in (HUB, CLOUD):
+        assert [site.get(address, method="POST", Cookie="a=b").status for _ in range(2)] == [200, 200]
+    assert [asked.method for asked in site.main.asked] == ["POST"] * 4
+    assert not any(asked.headers.get("Cookie") for asked in site.main.asked)
+
+
+def test_a_client_that_asks_for_very_many_subscriptions_at_once_is_refused(site: RunningFront) -> None:
+    with ThreadPoolExecutor(300) as pool:
+        statuses = list(pool.map(lambda _: site.get(HUB, method="POST").status, range(300)))
+    assert set(statuses) == {200, 429}
+    assert len(site.main.asked) == statuses.count(200)

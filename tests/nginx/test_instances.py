@@ -171,6 +171,7 @@ def test_what_the_api_says_is_not_kept_and_knows_no_cookies(site: RunningFront) 
         ("/api/layers", "GET, HEAD, POST, PUT, PATCH, DELETE"),
         ("/admin/", "GET, HEAD, POST"),
         ("/websub/a", "GET, POST"),
+        ("/hub", "POST"),
         ("/", "GET, HEAD, OPTIONS"),
     ],
 )

@@ -91,6 +91,7 @@ def settings_with(tmp_path: Path, expression: str, **environment: str) -> str:
 HTTPS, SAMPLES = {"PUBLIC_URL": "https://tarry.example:8443/"}, "127.0.0.2:8000"
 COOKIES = "s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS, s.CSRF_TRUSTED_ORIGINS"
 PUSHED = "s.FEEDS_PUSH, s.FEEDS_PUSH_NOTE"
+HUBS = "s.FEEDS_HUB, s.CELERY_BEAT_SCHEDULE.get('hub', {}).get('task', '')"
 HOSTS, WORKERS = "*s.ALLOWED_HOSTS", "s.MAIN_WORKERS, s.MAIN_THREADS, s.PAINT_WORKERS"
 
 
@@ -119,6 +120,12 @@ FOLLOWING = {
     ),
     "a site at home, by its router's name": ("s.FEEDS_PUSH", {"PUBLIC_URL": "http://nas.lan"}, "False"),
     "an admin who wants no push": (PUSHED, {"FEEDS_PUSH": "0"}, "False "),
+    "the hub of a site that others reach": (HUBS, {"PUBLIC_URL": "https://tarry.org"}, "self feeds.distribute"),
+    "no hub of a site at home": (HUBS, {"PUBLIC_URL": "http://nas.local"}, " "),
+    "no hub where no address is known": (HUBS, {}, " "),
+    "a hub that an admin has switched off": (HUBS, {"PUBLIC_URL": "https://tarry.org", "FEEDS_HUB": "none"}, " "),
+    "a hub of a site at home": (HUBS, {"PUBLIC_URL": "http://nas.local", "FEEDS_HUB": "self"}, "self feeds.distribute"),
+    "a hub elsewhere": (HUBS, {"FEEDS_HUB": "https://hub.example/"}, "https://hub.example/ feeds.tell_hub"),
     "no samples": ("s.FETCH_ALLOW_PRIVATE", {"DEMO": "1"}, "[]"),
     "samples": (
         "s.FETCH_ALLOW_PRIVATE",
@@ -144,7 +151,7 @@ def test_full_lanes_leave_room_in_state(tmp_path: Path, small: str) -> None:
     """By the bytes that a work, a job of the fetchers, and a popular key of each kind were measured to take."""
     works = "sum((2600 + 1400 * ('line' in lane)) * lane['limit'] for lane in s.RETRY_LANES.values())"
     keys = "130 * 8 * s.POPULARITY_KEYS"
-    shares = [claims.FAILURE_RECORDS, popularity.NAMED_GROUPS, prepared.NOTED_CONTENTS, *[stores.WINDOW_MEMBERS] * 2]
+    shares = [claims.FAILURE_RECORDS, popularity.NAMED_GROUPS, prepared.NOTED_CONTENTS, *[stores.WINDOW_MEMBERS] * 3]
     shares += [queue.KNOWN_DOMAINS, queue.EVIDENT_DOMAINS, queue.SLOW_URLS]
     shared = sum(each.share for each in shares) + followers.READERS_KEPT.days * followers.DAY_SHARE_OF_STATE
     taken = float(settings_with(tmp_path, f"({works} + {keys}) / s.STATE_MAX_BYTES", SMALL=small))

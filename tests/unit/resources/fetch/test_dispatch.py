@@ -67,9 +67,9 @@ def test_the_place_of_such_work_is_that_of_its_job_at_the_server() -> None:
 def test_large_and_slow_work_waits_in_a_lane_of_its_own_and_work_with_clients_comes_first(lane: str) -> None:
     publish(WORK, begun(WORK).token, lane)
     held = claimed()
-    assert (held.lane == "slow") is (lane in {"fetch.slow", "fetch.large", "fetch.warm"})
+    assert (held.lane == "slow") is (lane in {"fetch.slow", "fetch.large", "fetch.warm", "fetch.laggards"})
     assert (held.priority is JobPriority.INTERACTIVE) is (lane in {"fetch.fast", "fetch.slow"})
-    assert held.priority is not JobPriority.FLAGGED
+    assert (held.priority is JobPriority.FLAGGED) is (lane == "fetch.hub")
 
 
 def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
