@@ -196,7 +196,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.supplements": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
-    "fetch.hub": {**_fetched, "limit": 1500 if SMALL else 15_000},
+    "fetch.hub": {**_fetched, "limit": 1400 if SMALL else 15_000},
     "fetch.laggards": {**_fetched, "limit": 200 if SMALL else 2000},
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
