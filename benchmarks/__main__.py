@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psutil
 
 from .cluster import scale, scaling, state_costs
-from .feeds import combined_feed, host_limits, hub_fanout, order, parser, pings, scan
+from .feeds import combined_feed, host_limits, hub_fanout, order, parser, pings, scan, search
 from .fetch import client, fetcher, fetchers, frontier, slow_domain
 from .figures import Figure, Note
 from .growth import database_rows, feeds, segments, urls, waiting_crowds
@@ -52,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "frontier": frontier.measure,
     "ordering": order.measure,
     "combined": combined_feed.measure,
+    "search": search.measure,
     "scan": scan.measure,
     "host_limits": host_limits.measure,
     "mirroring": ingest.measure,
@@ -72,6 +73,7 @@ ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "growth_segments": segments.measure,
     "growth_feeds": feeds.measure,
     "growth_urls": urls.measure,
+    "search_large": search.measure_large,
     "growth_rows": database_rows.measure,
     "cluster_painters": scaling.measure_painters,
     "cluster_fetchers": scaling.measure_fetchers,

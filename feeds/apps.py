@@ -1,4 +1,7 @@
-"""The Django app of feeds, and its system check: of the hub's address, before anything is served."""
+"""The Django app of feeds, and its system check: of the hub's address, before anything is served.
+
+After migrations, the index of searches is mended.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +9,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
+from django.db.models.signals import post_migrate
 
+from . import search_index
 from .parser import markup
 from .push.websub import OWN_HUB
 
@@ -17,6 +22,7 @@ class FeedsConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_hub)
+        post_migrate.connect(search_index.mend_index, sender=self)  # after migrations of any version, and their order
 
 
 def check_hub(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:

@@ -30,3 +30,7 @@ class PageQueryError(FeedError):
 
 class UnknownFeedError(FeedError):
     """There is no such feed or category."""
+
+
+class SearchTimeoutError(FeedError):
+    """The search takes longer than FEEDS_SEARCH_SECONDS."""

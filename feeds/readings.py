@@ -8,6 +8,7 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import datetime
@@ -35,6 +36,8 @@ Json = dict[str, Any]
 
 MAX_TITLE_CHARACTERS = 2000
 MAX_SEARCHABLE_CHARACTERS = 20_000
+MAX_WORD_CHARACTERS = 100
+"""Of a word in searches: longer ones are cut."""
 
 _UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)))
 _LIST_CLASSES: Mapping[str, type[Any]] = {
@@ -174,11 +177,42 @@ def is_excerpt(entry: ParsedEntry) -> bool:
 
 
 def searchable_text(entry: ParsedEntry) -> str:
-    """The text of an entry for searches: title, texts, names, cut to MAX_SEARCHABLE_CHARACTERS."""
+    """The words of an entry for searches: of title, names and texts, cut to MAX_SEARCHABLE_CHARACTERS."""
     names = [author.name for author in entry.authors] + [each.label or each.term for each in entry.categories]
     texts = [markup.html_to_text(text) for text in (entry.summary, entry.content, entry.full) if text]
-    words = " ".join(part for part in (entry.title, *names, *texts) if part)[:MAX_SEARCHABLE_CHARACTERS]
-    return fold_text(strip_unstorable(words))
+    parts = [
+        " ".join(split_words(strip_unstorable(part[:MAX_SEARCHABLE_CHARACTERS])))
+        for part in (entry.title, *names, *texts)
+    ]
+    return f" {PART_END} ".join(filter(None, parts))[:MAX_SEARCHABLE_CHARACTERS]
+
+
+PART_END = "\ue000"
+"""Between the parts of a searchable text: no phrase goes from one into the next."""
+_LATIN_MARKS = re.compile("([a-z])[\u0300-\u036f]+")
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff])"
+)
+"""Letters of scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+
+
+def split_words(text: str, *, by_letter: bool = True) -> list[str]:
+    """Splits a text into the words that searches compare: without case, and Latin letters without accents.
+
+    With `by_letter`, each letter of a script without spaces is a word: a word of several is found as a phrase.
+    """
+    folded = text.casefold()
+    if not folded.isascii():
+        folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub(r"\1", unicodedata.normalize("NFD", folded)))
+        folded = _UNSPACED.sub(r" \1 ", folded) if by_letter else folded
+    return [word[:MAX_WORD_CHARACTERS] for word in _WORD.findall(folded)]
+
+
+def is_unspaced(text: str) -> bool:
+    """Tells whether there are letters of a script without spaces."""
+    return _UNSPACED.search(text) is not None
 
 
 def fold_text(text: str) -> str:

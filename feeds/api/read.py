@@ -21,12 +21,14 @@ from resources.tokens.models import ApiToken
 from retry import deferral
 
 from .. import addresses, categories, feed_rows, followers, health
-from ..errors import PageQueryError
+from ..errors import PageQueryError, SearchTimeoutError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
+from ..output.output_page import FeedOrigin
 from ..pages import page_entries, render
-from ..pages.page_entries import SelectionBounds
-from ..pages.query import MAX_SEARCH_CHARACTERS, MAX_SEARCH_WORDS, PageQuery
+from ..pages.page_entries import Selection
+from ..pages.query import ALL_SLUG, PageOrder, PageQuery
+from ..pages.search_terms import MAX_SEARCH_CHARACTERS
 from ..parser.documents import ParsedEntry
 
 router = Router(tags=["feeds"])
@@ -167,6 +169,19 @@ class EntryDescribed(Schema):
     changed_at: datetime
 
 
+class FoundEntry(EntryDescribed):
+    """An entry that a search found, and its feed."""
+
+    feed: str = Field(description="The feed's slug.")
+
+
+class FoundEntries(Schema):
+    """A page of found entries, in the order of the search."""
+
+    entries: list[FoundEntry]
+    next: str | None = Field(description="The address of the next page; null after the last.")
+
+
 class Entries(Schema):
     """A page of entries, newest first."""
 
@@ -215,8 +230,8 @@ def _describe_entry(row: Entry, entry: ParsedEntry) -> EntryDescribed:
 
 
 MAX_FEEDS, MAX_ENTRIES, MAX_TIMINGS = 200, 200, 20
-MAX_SEARCHED_ENTRIES, MAX_ENTRIES_CHARACTERS = 500, 500_000
-"""Bounds of a page of entries. Main composes it while the client waits: some tens of milliseconds."""
+MAX_ENTRIES_CHARACTERS = 500_000
+"""The bound of a page of entries. Main composes it while the client waits: some tens of milliseconds."""
 
 HealthWord = Literal["well", "failing", "gone", "throttled", "new", "paused", "slow", "pushed", "moving"]
 
@@ -268,35 +283,80 @@ def feed_health(request: HttpRequest, slug: FeedSlug) -> Health:
     )
 
 
+_SEARCH: dict[str, Any] = {
+    "max_length": MAX_SEARCH_CHARACTERS,
+    "description": 'A search: words, begin*, "phrases", -excluded, title: author: tag: feed:.',
+}
+Since = Annotated[str, Query(max_length=40, description="The oldest, as RFC 3339 or a date.")]
+Before = Annotated[str, Query(max_length=60, description="Where the page begins, as `next` has it.")]
+Order = Annotated[PageOrder, Query(description="Of a search: the newest first, or the best of the newest matches.")]
+EntryLimit = Annotated[int, Field(ge=1, le=MAX_ENTRIES)]
+
+
 @router.get("/feeds/{slug}/entries", response=Entries, summary="List a feed's entries", **OPEN_TO_ALL)
 def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     request: HttpRequest,
     slug: FeedSlug,
-    q: Annotated[
-        str,
-        Query(
-            max_length=MAX_SEARCH_CHARACTERS, description=f"Words that an entry must have, at most {MAX_SEARCH_WORDS}."
-        ),
-    ] = "",
-    since: Annotated[str, Query(max_length=40, description="The oldest, as RFC 3339 or a date.")] = "",
-    before: Annotated[str, Query(max_length=40, description="Where the page begins, as `next` has it.")] = "",
-    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES)] = 50,
+    q: Annotated[str, Query(**_SEARCH)] = "",
+    since: Since = "",
+    order: Order = "date",
+    before: Before = "",
+    limit: EntryLimit = 50,
 ) -> Entries:
-    """Lists a feed's stored entries, newest first."""
+    """Lists a feed's stored entries, newest first, or those of a search."""
     feed = find_readable_feed(request, slug)
-    given = {"q": q, "since": since, "before": before, "limit": str(limit)}
+    given = {"q": q, "since": since, "order": order, "before": before, "limit": str(limit)}
+    found = _select_entries(f"/feeds/{feed.slug}.json", given, feed)
+    origin = page_entries.find_origin(feed)
+    read = page_entries.load_entries([(row, origin) for row in found.entries])
+    described = [_describe_entry(row, entry) for row, (entry, _) in zip(found.entries, read, strict=True)]
+    return Entries(entries=described, next=_next_entries(request, given, found))
+
+
+@router.get("/search", response=FoundEntries, summary="Search the entries of all feeds", **OPEN_TO_ALL)
+def search_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
+    request: HttpRequest,
+    q: Annotated[str, Query(min_length=1, **_SEARCH)],
+    category: Annotated[str, Query(pattern=r"^[a-z0-9-]{0,100}$", description="A category's slug.")] = "",
+    since: Since = "",
+    order: Order = "date",
+    before: Before = "",
+    limit: EntryLimit = 50,
+) -> FoundEntries:
+    """Searches the stored entries of all feeds, or of a category's, without hidden and paused ones."""
+    given = {"q": q, "category": category, "since": since, "order": order, "before": before, "limit": str(limit)}
+    subject = Category.objects.filter(slug=category or ALL_SLUG).first()
+    if subject is None:
+        raise Problem(404, f"There is no category “{category}”.")
+    path = PageQuery.page_of_category(subject.slug).as_format("json").path
+    found = _select_entries(path, given, subject)
+    by_feed = page_entries.find_origins(subject, found.entries)
+    return FoundEntries(entries=_found_entries(found, by_feed), next=_next_entries(request, given, found))
+
+
+def _found_entries(found: Selection, by_feed: Mapping[int, FeedOrigin]) -> list[FoundEntry]:
+    """Describes entries, without those of feeds that were deleted just now."""
+    slugs = dict(Feed.objects.filter(pk__in=by_feed).values_list("pk", "slug"))
+    shown = [row for row in found.entries if row.feed_id in slugs]
+    read = page_entries.load_entries([(row, by_feed[row.feed_id]) for row in shown], among_feeds=True)
+    described = [(row, _describe_entry(row, entry)) for row, (entry, _) in zip(shown, read, strict=True)]
+    return [FoundEntry(**one.model_dump(), feed=slugs[row.feed_id]) for row, one in described]
+
+
+def _select_entries(path: str, given: Mapping[str, str], subject: Feed | Category) -> Selection:
+    """Selects entries by the parameters of a page at that path. Raises Problem."""
     try:
-        asked = PageQuery.read(f"/feeds/{feed.slug}.json", {name: [value] for name, value in given.items() if value})
+        asked = PageQuery.read(path, {name: [value] for name, value in given.items() if value})
+        assert asked is not None
+        return page_entries.select_entries(asked, subject, MAX_ENTRIES_CHARACTERS)
     except PageQueryError as error:
         raise Problem(422, str(error)) from error
-    assert asked is not None
-    found = page_entries.select_entries(asked, feed, SelectionBounds(MAX_SEARCHED_ENTRIES, MAX_ENTRIES_CHARACTERS))
-    older, origin = {**given, "before": str(found.older)}, page_entries.find_origin(feed)
-    read = page_entries.load_entries([(row, origin) for row in found.entries])
-    return Entries(
-        entries=[_describe_entry(row, entry) for row, (entry, _) in zip(found.entries, read, strict=True)],
-        next=_next_url(request, older) if found.older else None,
-    )
+    except SearchTimeoutError as error:
+        raise Problem(503, str(error)) from error
+
+
+def _next_entries(request: HttpRequest, given: Mapping[str, str], found: Selection) -> str | None:
+    return _next_url(request, {**given, "before": str(found.older)}) if found.older else None
 
 
 def description_for(request: HttpRequest, feed: Feed) -> FeedDescribed:

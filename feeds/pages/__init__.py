@@ -1,5 +1,5 @@
 """Composes pages of feeds and of combinations, in all formats, from stored entries. Knows no HTTP.
 
 Public: `query` (PageQuery), `render` (prepare_page, page_hubs), `page_entries` (subjects, origins, entries of a page),
-`work` (the work of fetching a feed and rendering its pages).
+`search_terms` (the words of a search), `work` (the work of fetching a feed and rendering its pages).
 """

@@ -7,11 +7,10 @@ and under ids that stay.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from retry.popularity import GENERATION_MARK
 
@@ -23,6 +22,8 @@ from ..output import output_page
 from ..output.output_page import FeedOrigin
 from ..parser import documents
 from ..push.websub import OWN_HUB
+from . import entry_search
+from .entry_search import EntryWindow, SearchScope
 from .query import ALL_SLUG, Cursor, PageQuery
 
 
@@ -51,49 +52,55 @@ def page_content_key(asked: PageQuery, subject: Feed | Category) -> str:
     return f"{asked.key}{GENERATION_MARK}{which}"
 
 
-MAX_SEARCHED_ENTRIES = 10_000
-"""Entries that are searched for one page. Such a page may be short; the next one continues the search."""
 MAX_PAGE_CHARACTERS = 5_000_000
 """Of all entries of a page: it ends before its limit if they are long."""
-ENTRIES_PER_SEARCH = 500
-"""Entries in one query, which names them: PostgreSQL would rather search the texts of all entries."""
 _ROWS_PER_CHUNK = 20
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionBounds:
-    """Limits of the work for a page: entries to search, and characters of its entries."""
-
-    searched_entries: int
-    characters: int
-
-
-@dataclass(frozen=True, slots=True)
 class Selection:
-    """Entries, the newest first, without their search texts; and the cursors of older and newer pages."""
+    """Entries of a page, without their search texts; and the cursors of older and newer pages.
+
+    The newest are first; of a search with the best first, the best.
+    """
 
     entries: tuple[Entry, ...]
     older: Cursor | None
     newer: Cursor | None
 
 
-def select_entries(asked: PageQuery, subject: Feed | Category, bounds: SelectionBounds | None = None) -> Selection:
-    """Selects the page's entries, by default within MAX_SEARCHED_ENTRIES and MAX_PAGE_CHARACTERS.
-
-    Raises DatabaseError.
-    """
-    bounds = bounds or SelectionBounds(MAX_SEARCHED_ENTRIES, MAX_PAGE_CHARACTERS)
-    among = _candidate_entries(asked, subject)
+def select_entries(asked: PageQuery, subject: Feed | Category, max_characters: int | None = None) -> Selection:
+    """Selects the page's entries, by default within MAX_PAGE_CHARACTERS. Raises SearchTimeoutError, DatabaseError."""
+    most = max_characters or MAX_PAGE_CHARACTERS
+    if asked.order == "rank":
+        return _select_ranked(asked, subject, most)
     if asked.after is not None:
-        found, is_cut = _take_page(asked, _newer_entries(among, asked.after), bounds)
+        ahead = EntryWindow(asked.since, asked.after, is_backward=False)
+        found, is_cut = _take_page(asked, _matching_entries(asked, subject, ahead), most)
         if is_cut:
             return Selection(tuple(found[::-1]), _cursor_at(found[0]), newer=_cursor_at(found[-1]))
-    if asked.before is not None:
-        among = _older_entries(among, asked.before)
-    ordered = among.order_by("-happened_at", "-pk")
-    found, is_cut = _take_page(asked, ordered, bounds)
-    older = _cursor_at(found[-1]) if is_cut else _end_of_search(asked, ordered, bounds)
+    window = EntryWindow(asked.since, asked.before)
+    found, is_cut = _take_page(asked, _matching_entries(asked, subject, window), most)
+    older = _cursor_at(found[-1]) if is_cut else None
     return Selection(tuple(found), older, newer=_cursor_at(found[0]) if found and asked.before else None)
+
+
+def _select_ranked(asked: PageQuery, subject: Feed | Category, most: int) -> Selection:
+    """Selects from the newest matches up to the cursor's entry, which was the newest when the search began."""
+    place = asked.before or None
+    upto = Cursor(place.happened_at, place.number + 1) if place else None
+    search, passed = asked.search, place.passed if place else 0
+    ranked = entry_search.rank_matches(search, _search_scope(asked, subject), EntryWindow(asked.since, upto))
+    found, is_cut = _take_page(asked, _sized_entries(ranked[passed:]), most)
+    newest = place or _newest_of(ranked)
+    older = replace(newest, passed=passed + len(found)) if is_cut and newest else None
+    before = replace(place, passed=max(0, passed - asked.limit)) if place else None
+    return Selection(tuple(found), older, newer=before)
+
+
+def _newest_of(numbers: Collection[int]) -> Cursor | None:
+    newest = Entry.objects.filter(pk__in=numbers).only("happened_at").order_by("-happened_at", "-pk").first()
+    return _cursor_at(newest) if newest else None
 
 
 def feeds_in_category(category: Category) -> QuerySet[Feed]:
@@ -101,63 +108,48 @@ def feeds_in_category(category: Category) -> QuerySet[Feed]:
     return playing if category.slug == ALL_SLUG else playing.filter(categories.feeds_below(category.slug))
 
 
-def _candidate_entries(asked: PageQuery, subject: Feed | Category) -> QuerySet[Entry]:
+def _candidate_entries(subject: Feed | Category) -> QuerySet[Entry]:
     if isinstance(subject, Feed):
-        entries = Entry.objects.filter(feed=subject)
-    elif subject.slug == ALL_SLUG:
-        entries = Entry.objects.filter(feed__paused=False, feed__is_hidden=False)
-    else:
-        entries = Entry.objects.filter(feed__in=feeds_in_category(subject))
-    return entries.filter(happened_at__gte=asked.since) if asked.since else entries
+        return Entry.objects.filter(feed=subject)
+    if subject.slug == ALL_SLUG:
+        return Entry.objects.filter(feed__paused=False, feed__is_hidden=False)
+    return Entry.objects.filter(feed__in=feeds_in_category(subject))
 
 
-def _matching_entries(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Iterator[tuple[int, int]]:
-    """Yields ids and sizes of entries with all the words, in the same order. Searches only as far as it is consumed."""
+def _search_scope(asked: PageQuery, subject: Feed | Category) -> SearchScope:
+    is_alone, is_all = isinstance(subject, Feed), subject.slug == ALL_SLUG
+    feeds = Feed.objects.filter(pk=subject.pk) if isinstance(subject, Feed) else feeds_in_category(subject)
+    return SearchScope.of(asked.search, _candidate_entries(subject), feeds, is_all=is_all and not is_alone)
+
+
+def _matching_entries(asked: PageQuery, subject: Feed | Category, window: EntryWindow) -> Iterator[tuple[int, int]]:
+    """Yields ids and sizes of one entry more than a page has, in the window's order."""
     if not asked.words:
+        ordered = window.choose(_candidate_entries(subject))
         yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_ROWS_PER_CHUNK)
         return
-    searched = ordered.values_list("pk", flat=True)[: bounds.searched_entries].iterator(chunk_size=ENTRIES_PER_SEARCH)
-    while part := list(islice(searched, ENTRIES_PER_SEARCH)):
-        found = Entry.objects.filter(pk__in=part).order_by()
-        for word in asked.words.split():
-            found = found.filter(text__contains=word)
-        sizes = dict(found.values_list("pk", "size"))
-        yield from ((pk, sizes[pk]) for pk in part if pk in sizes)
+    scope = _search_scope(asked, subject)
+    yield from _sized_entries(entry_search.find_matches(asked.search, scope, window, asked.limit + 1))
 
 
-def _older_entries(among: QuerySet[Entry], place: Cursor) -> QuerySet[Entry]:
-    """Returns the entries after the cursor. The first condition is for the index, which OR would not use."""
-    later = Q(happened_at__lt=place.happened_at) | Q(pk__lt=place.number)
-    return among.filter(later, happened_at__lte=place.happened_at)
+def _sized_entries(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    sizes = dict(Entry.objects.filter(pk__in=numbers).order_by().values_list("pk", "size"))
+    return ((number, sizes[number]) for number in numbers if number in sizes)
 
 
-def _newer_entries(among: QuerySet[Entry], place: Cursor) -> QuerySet[Entry]:
-    """Returns the entries before the cursor, the nearest first."""
-    sooner = Q(happened_at__gt=place.happened_at) | Q(pk__gt=place.number)
-    return among.filter(sooner, happened_at__gte=place.happened_at).order_by("happened_at", "pk")
-
-
-def _take_page(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> tuple[list[Entry], bool]:
+def _take_page(asked: PageQuery, matching: Iterable[tuple[int, int]], most: int) -> tuple[list[Entry], bool]:
     """Returns as many entries as a page has, and whether there are more."""
     chosen: list[int] = []
     characters, is_cut = 0, False
-    for pk, size in _matching_entries(asked, ordered, bounds):
+    for pk, size in matching:
         characters += size
-        is_cut = len(chosen) == asked.limit or (bool(chosen) and characters > bounds.characters)
+        is_cut = len(chosen) == asked.limit or (bool(chosen) and characters > most)
         if is_cut:
             break
         chosen.append(pk)
     rows = Entry.objects.defer("text").in_bulk(chosen)
     found = [rows[pk] for pk in chosen if pk in rows]  # some may be deleted since
     return found, is_cut and bool(found)
-
-
-def _end_of_search(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Cursor | None:
-    """Returns the cursor at which the search stopped, None if it came to the end."""
-    if not asked.words:
-        return None
-    last = ordered.only("happened_at")[bounds.searched_entries - 1 : bounds.searched_entries].first()
-    return _cursor_at(last) if last else None
 
 
 def _cursor_at(entry: Entry) -> Cursor:

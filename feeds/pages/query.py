@@ -12,53 +12,55 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from resources import humanize
 
 from ..errors import PageQueryError
 from ..output.output_page import format_timestamp
-from ..readings import fold_text
+from .search_terms import SearchQuery
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CURSOR_PATTERN = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
+_CURSOR_PATTERN = re.compile(r"([0-9]{1,18})-([0-9]{1,18})(?:-([1-9][0-9]{0,4}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place next to an entry: its time, and its number."""
+    """The place next to an entry: its time, and its number.
+
+    In searches with the best first, `passed` entries of the ranks up to this entry are on earlier pages: newer entries
+    shift no rank.
+    """
 
     happened_at: datetime
     number: int
+    passed: int = 0
 
     def __str__(self) -> str:
-        """Microseconds since 1970, a hyphen, the number."""
-        return f"{(self.happened_at - EPOCH) // timedelta(microseconds=1)}-{self.number}"
+        """Microseconds since 1970, a hyphen, the number; another hyphen and the entries that are passed."""
+        passed = f"-{self.passed}" if self.passed else ""
+        return f"{(self.happened_at - EPOCH) // timedelta(microseconds=1)}-{self.number}{passed}"
 
     @classmethod
     def read(cls, written: str) -> Self | None:
         match = _CURSOR_PATTERN.fullmatch(written)
         try:
-            return cls(EPOCH + timedelta(microseconds=int(match[1])), int(match[2])) if match else None
+            if match is None:
+                return None
+            return cls(EPOCH + timedelta(microseconds=int(match[1])), int(match[2]), int(match[3] or 0))
         except OverflowError:
             return None
 
 
 PageFormat = Literal["atom", "rss", "json", "html", "opml"]
 """`opml` is the list of a combination's feeds: it has no entries, and no parameters."""
+PageOrder = Literal["date", "rank"]
 
 FEEDS_PATH = "/feeds/"
 ALL_SLUG = "all"
 MAX_PAGE_ENTRIES = 200
 DEFAULT_PAGE_ENTRIES: Mapping[PageFormat, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20, "opml": 50}
-MAX_SEARCH_CHARACTERS = 200
-MAX_SEARCH_WORDS = 10
-"""Different ones: each is one more condition for every text that is searched."""
-
-REPLACEMENT = "\ufffd"
-"""Stands for bytes that were no UTF-8. No text is searched for it."""
-
 _MAX_KEY_CHARACTERS = 250
 _PATH = re.compile(
     r"/feeds/(?P<category>category/)?(?P<slug>[a-z0-9]+(?:-[a-z0-9]+)*)(?:\.(?P<format>atom|rss|json|opml)|/)", re.ASCII
@@ -72,14 +74,13 @@ _LIMIT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 
 def _parse_words(name: str, text: str) -> str:
-    if len(text) > MAX_SEARCH_CHARACTERS:
-        raise PageQueryError(f"{name} has at most {MAX_SEARCH_CHARACTERS} characters.")
-    if any("\ud800" <= character <= "\udfff" or character == REPLACEMENT for character in text):
-        raise PageQueryError(f"{name} is not UTF-8.")
-    words = dict.fromkeys(fold_text(text).split())
-    if len(words) > MAX_SEARCH_WORDS:
-        raise PageQueryError(f"{name} has at most {MAX_SEARCH_WORDS} words.")
-    return " ".join(words)
+    return SearchQuery.read(name, text).written
+
+
+def _parse_order(name: str, text: str) -> PageOrder:
+    if text not in get_args(PageOrder):
+        raise PageQueryError(f"{name} is date or rank.")
+    return cast(PageOrder, text)
 
 
 def _parse_moment(name: str, text: str) -> datetime:
@@ -117,8 +118,8 @@ def _argument(
 class PageQuery:
     """A query for a page of one feed, or of a category's combination; ALL_SLUG is that of all feeds.
 
-    `words` must be in an entry, `since` is the earliest time of an entry. The page begins after the entry at `before`,
-    or ends before the one at `after`; the first page has neither.
+    `words` are a search (`search_terms`), `since` is the earliest time of an entry. The page begins after the entry at
+    `before`, or ends before the one at `after`; the first page has neither.
     """
 
     is_combined: bool
@@ -128,6 +129,8 @@ class PageQuery:
     since: datetime | None = field(
         default=None, metadata=_argument("since", _parse_moment, format_timestamp, leaves_out=True)
     )
+    order: PageOrder = field(default="date", metadata=_argument("order", _parse_order))
+    """Of a search: the newest first, or the best."""
     limit: int = field(default=0, metadata=_argument("limit", _parse_limit))
     """The most entries of the page; 0 stands for the usual number in this format."""
     before: Cursor | None = field(default=None, metadata=_argument("before", _parse_cursor))
@@ -135,6 +138,8 @@ class PageQuery:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", self.limit or DEFAULT_PAGE_ENTRIES[self.format])
+        if self.order == "rank" and not self.search.required:  # nothing by which entries differ
+            object.__setattr__(self, "order", "date")
 
     @classmethod
     def read(cls, path: str, given: Mapping[str, Sequence[str]]) -> Self | None:
@@ -184,6 +189,11 @@ class PageQuery:
         return asked
 
     @property
+    def search(self) -> SearchQuery:
+        """The terms of `words`."""
+        return SearchQuery.read("q", self.words)
+
+    @property
     def path(self) -> str:
         if self.is_combined and self.slug == ALL_SLUG:
             return FEEDS_PATH if self.format == "html" else f"{FEEDS_PATH}{ALL_SLUG}.{self.format}"
@@ -219,7 +229,7 @@ class PageQuery:
 
     @property
     def entry_words(self) -> str:
-        with_words = f" with “{self.words}”" if self.words else ""
+        with_words = f" with “{self.words}”" if self.words else ""  # as it is written: with - and fields
         return f"Entries{with_words}{f' since {humanize.format_moment(self.since)}' if self.since else ''}"
 
     def page_title(self, title: str) -> str:
@@ -228,11 +238,20 @@ class PageQuery:
     def first(self) -> Self:
         return replace(self, before=None, after=None)
 
+    def ordered_by(self, order: PageOrder) -> Self:
+        return replace(self.first(), order=order)
+
     def older_than(self, place: Cursor) -> Self:
         return replace(self, before=place, after=None)
 
     def newer_than(self, place: Cursor) -> Self:
         return replace(self, before=None, after=place)
+
+    def page_before(self, place: Cursor) -> Self:
+        """The page before the one at that place: of newer entries, or of better ones."""
+        if self.order == "date":
+            return self.newer_than(place)
+        return self.older_than(place) if place.passed else self.first()
 
     def as_format(self, wanted: PageFormat) -> Self:
         """The first page of the same in another format."""
@@ -254,6 +273,10 @@ class PageQuery:
         found = replace(self, **values)
         if found.before and found.after:
             raise PageQueryError("A page is before or after an entry, not both.")
+        if found.after and found.order == "rank":
+            raise PageQueryError("A page with the best first goes on by before alone.")
+        if found.before and bool(found.before.passed) is not (found.order == "rank"):
+            raise PageQueryError("before comes from the links to other pages of the same order: follow them.")
         return found
 
 

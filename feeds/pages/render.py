@@ -18,14 +18,16 @@ from retry.errors import PreparationError
 
 from .. import addresses, categories, opml
 from ..addresses import FeedLocation
-from ..errors import UnknownFeedError
+from ..errors import SearchTimeoutError, UnknownFeedError
 from ..models import ALL_SLUG, LONG_FIELDS, Category, Entry, Feed
 from ..output import atom, jsonfeed, output_page, rss
 from ..output.output_page import FeedOrigin, OutputPage
 from ..parser import documents, markup
 from . import page_entries
+from .entry_search import MAX_RANKED_ENTRIES
 from .page_entries import Selection, feeds_in_category, select_entries
-from .query import FEEDS_PATH, MAX_SEARCH_CHARACTERS, PageFormat, PageQuery
+from .query import FEEDS_PATH, PageFormat, PageOrder, PageQuery
+from .search_terms import MAX_SEARCH_CHARACTERS
 
 HTML_MEDIA_TYPE = "text/html; charset=utf-8"
 OPML_MEDIA_TYPE = "text/x-opml; charset=utf-8"
@@ -116,7 +118,9 @@ def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection
         ],
         "list": "" if is_alone else PageQuery(is_combined=True, slug=asked.slug, format="opml").address,
         "entries": [show_entry(*each, is_alone=is_alone) for each in _with_origins(selection, by_feed)],
-        "newer": asked.newer_than(selection.newer).address if selection.newer else "",
+        "orders": _order_links(asked),
+        "max_ranked": MAX_RANKED_ENTRIES if asked.order == "rank" else 0,
+        "newer": asked.page_before(selection.newer).address if selection.newer else "",
         "older": asked.older_than(selection.older).address if selection.older else "",
     }
     return render_to_string("feeds/page.html", context).encode()
@@ -226,6 +230,14 @@ def mirror_url(url: str) -> str:
         return ""
 
 
+def _order_links(asked: PageQuery) -> Sequence[tuple[PageLink, bool]]:
+    """The orders of a search, and whether the page has that one; none where there is nothing to rank by."""
+    if not asked.search.required:
+        return ()
+    titles: Mapping[PageOrder, str] = {"date": "Newest first", "rank": "Best first"}
+    return [(PageLink(asked.ordered_by(order).address, title), order == asked.order) for order, title in titles.items()]
+
+
 def _category_link(category: Category) -> PageLink:
     return PageLink(PageQuery.page_of_category(category.slug).address, category.title)
 
@@ -307,7 +319,10 @@ def prepare_page(address: str) -> Mapping[str, Prepared]:
         subject = page_entries.find_subject(asked)
     except UnknownFeedError as error:
         raise PreparationError("The feed no longer exists.", status=404) from error
-    body, media_type = _render_page(asked, subject)
+    try:
+        body, media_type = _render_page(asked, subject)
+    except SearchTimeoutError as error:
+        raise PreparationError(str(error), status=503) from error
     fresh_seconds, stale_seconds = _freshness(asked, subject, datetime.now(UTC))
     page = Prepared(body, media_type, fresh_seconds, stale_seconds, version=subject.version)
     return {page_entries.page_content_key(asked, subject): page}
@@ -354,7 +369,7 @@ def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selectio
         # By the version: pages of one version have the same bytes.
         updated=datetime.fromtimestamp(subject.version // 1_000_000, UTC),
         first_address=f"{here}{asked.first().address}",
-        previous_address=f"{here}{asked.newer_than(selection.newer).address}" if selection.newer else "",
+        previous_address=f"{here}{asked.page_before(selection.newer).address}" if selection.newer else "",
         next_address=f"{here}{asked.older_than(selection.older).address}" if selection.older else "",
         hubs=page_hubs(asked),
         cloud=page_entries.cloud_address() if asked.is_topic else "",

@@ -44,7 +44,7 @@ def add(to: Feed, entry: documents.ParsedEntry) -> Entry:
         identity=sha256(entry.id.encode()).hexdigest()[:32],
         title=entry.title,
         link=entry.link,
-        text=readings.fold_text(f"{entry.title} {entry.content}"),
+        text=readings.searchable_text(entry),
         data=data,
         size=readings.count_json_characters(data),
         happened_at=entry.published or NOW,

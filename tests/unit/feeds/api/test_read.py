@@ -8,7 +8,9 @@ import pytest
 
 from feeds import feed_rows, health
 from feeds.api import read
+from feeds.errors import SearchTimeoutError
 from feeds.models import Feed
+from feeds.pages import entry_search
 from feeds.schedule import next_check
 from feeds.schedule.next_check import CheckCircumstances
 from feeds.schedule.state import FeedStatus, trouble_of
@@ -106,12 +108,43 @@ def test_entries_come_in_pages_newest_first(anybody: Caller) -> None:
     assert titles(anybody, "?limit=2") == [["Entry 4", "Entry 3"], ["Entry 2", "Entry 1"], ["Entry 0"]]
 
 
-def test_a_search_that_main_would_take_long_for_goes_on_with_the_next_page(
-    anybody: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read, "MAX_SEARCHED_ENTRIES", 2)
-    feed("blog", entry(1, title="Of cats"), *(entry(number) for number in range(2, 6)))
-    assert titles(anybody, "?q=cats") == [[], [], ["Of cats"]]
+def test_a_search_that_takes_too_long_is_a_problem(anybody: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_long(*_: object) -> None:
+        raise SearchTimeoutError("The search takes too long.")
+
+    monkeypatch.setattr(entry_search, "find_matches", take_long)
+    feed("blog", entry(1))
+    assert anybody.get("/api/search?q=text").status_code == 503
+
+
+def test_a_search_finds_entries_of_all_feeds_and_names_them(anybody: Caller) -> None:
+    category("near", feed("blog", entry(1, title="Of cats")), feed("log", entry(2), entry(3, title="A cat")))
+    feed("other", entry(4, title="Cats"))
+    feed("secret", entry(5, title="Cats"), is_hidden=True)
+    feed("still", entry(6, title="Cats"), paused=True)
+    assert found_in(anybody, "/api/search?q=cats&limit=1") == [[("other", "Cats")], [("blog", "Of cats")]]
+    assert found_in(anybody, "/api/search?q=cat*&category=near") == [[("log", "A cat"), ("blog", "Of cats")]]
+    assert found_in(anybody, "/api/search?q=cat*+-feed:log&order=rank&limit=1") == [
+        [("other", "Cats")],
+        [("blog", "Of cats")],
+    ]
+    assert titles(anybody, "?q=title:of") == [["Of cats"]]
+
+
+def found_in(caller: Caller, path: str) -> list[list[tuple[str, str]]]:
+    """The feeds and titles of the entries of all pages."""
+    return [[(one["feed"], one["title"]) for one in page["entries"]] for page in pages_from(caller, path)]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        *(("", 422), ("?q=cats&category=none", 404), ("?q=%22cats", 422), ("?q=cats&order=best", 422)),
+        *(("?q=cats&before=1-2-3", 422), ("?q=cats&category=", 200), ("?q=title:", 422), ("?q=%26", 422)),
+    ],
+)
+def test_searches_that_cannot_be_read_are_problems(anybody: Caller, query: str, status: int) -> None:
+    assert anybody.get(f"/api/search{query}").status_code == status
 
 
 def test_a_page_ends_where_its_texts_are_long(anybody: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,9 @@
 """Entries of a page: order, cursors, search and bounds."""
 
 import itertools
-import re
 from dataclasses import replace
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from feeds import categories
@@ -83,37 +80,6 @@ def test_all_words_are_searched_for_as_they_are_without_case(sea: Feed, words: s
     feed_rows.add(sea, entry(20, title="Große Ärzte 20", content=r"<p>am MEER</p> 100% a_c x'y back\slash"))
     feed_rows.add(sea, entry(21, content="1000 abc xy backslash"))
     assert shown(asked(f"q={words}"), sea) == found
-
-
-def test_a_search_goes_on_where_it_stopped(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_entries, "MAX_SEARCHED_ENTRIES", 4)
-    found, page = [], asked("q=text+1")
-    for _ in range(4):
-        selection = page_entries.select_entries(page, sea)
-        found.append(numbers(selection))
-        if selection.older is None:
-            break
-        page = page.older_than(selection.older)
-    assert found == [[], [1], []]
-
-
-def test_no_texts_are_searched_but_those_of_entries_that_may_be_and_none_after_the_page(
-    sea: Feed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page_entries, "ENTRIES_PER_SEARCH", 2)
-    for query, questions in (("q=text&limit=1", 1), ("q=text&limit=2", 2), ("q=nowhere", 5)):
-        with CaptureQueriesContext(connection) as asked_of:
-            page_entries.select_entries(asked(query), sea)
-        searching = [each["sql"] for each in asked_of.captured_queries if " LIKE " in each["sql"]]
-        assert len(searching) == questions
-        assert not any(re.search(r"IN \(\s*SELECT", sql) for sql in searching)  # PostgreSQL searches all texts then
-
-
-def test_a_word_that_is_said_again_and_again_is_one_condition(sea: Feed) -> None:
-    with CaptureQueriesContext(connection) as asked_of:
-        assert shown(asked("q=" + "text+TEXT+3+" * 10), sea) == [3]
-    (searching,) = [each["sql"] for each in asked_of.captured_queries if " LIKE " in each["sql"]]
-    assert searching.count(" LIKE ") == 2
 
 
 def test_since_is_when_an_entry_happened(sea: Feed) -> None:

@@ -6,7 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from feeds.errors import PageQueryError
-from feeds.pages.query import MAX_SEARCH_WORDS, Cursor, PageQuery
+from feeds.pages.query import Cursor, PageQuery
+from feeds.pages.search_terms import MAX_SEARCH_TERMS
 
 PLACE = Cursor(datetime(2026, 11, 1, 12, 0, 0, 250_000, tzinfo=UTC), 7)
 
@@ -103,9 +104,9 @@ def test_unknown_parameters_are_ignored() -> None:
 
 def test_words_count_once_and_there_are_few() -> None:
     assert read("/feeds/a.atom?q=Deep+sea+deep+SEA+" + "deep+" * 30) == read("/feeds/a.atom?q=deep+sea")
-    assert read(f"/feeds/a.atom?q={'+'.join(map(str, range(MAX_SEARCH_WORDS)))}+9") is not None
+    assert read(f"/feeds/a.atom?q={'+'.join(map(str, range(MAX_SEARCH_TERMS)))}+9") is not None
     with pytest.raises(PageQueryError, match="10 words"):
-        read(f"/feeds/a.atom?q={'+'.join(map(str, range(MAX_SEARCH_WORDS + 1)))}")
+        read(f"/feeds/a.atom?q={'+'.join(map(str, range(MAX_SEARCH_TERMS + 1)))}")
 
 
 def test_half_a_character_is_refused() -> None:
@@ -116,3 +117,29 @@ def test_half_a_character_is_refused() -> None:
 def test_a_place_is_read_as_it_was_written() -> None:
     assert str(PLACE) == "1793534400250000-7"
     assert Cursor.read(str(PLACE)) == PLACE
+
+
+def test_the_best_first_is_an_order_of_searches_for_something() -> None:
+    page = read("/feeds/a.atom?order=rank&q=sea")
+    assert page is not None
+    assert page.address == "/feeds/a.atom?q=sea&order=rank"
+    for query in ("order=rank", "order=rank&q=-sea", "order=rank&q=feed:b"):
+        plain = read(f"/feeds/a.atom?{query}")
+        assert plain is not None
+        assert plain.order == "date"
+        assert "order" not in plain.address
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("order=best", "order"),
+        (f"q=sea&order=rank&before={PLACE}", "same order"),
+        (f"q=sea&before={PLACE}-20", "same order"),
+        (f"q=sea&order=rank&after={PLACE}", "before alone"),
+        (f"q=sea&order=rank&before={PLACE}-0", "before"),
+    ],
+)
+def test_places_of_one_order_are_none_of_the_other(query: str, word: str) -> None:
+    with pytest.raises(PageQueryError, match=word):
+        read(f"/feeds/a.atom?{query}")

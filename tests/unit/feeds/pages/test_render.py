@@ -7,14 +7,17 @@ import pytest
 from lxml import html as lxml_html
 from pytest_django import Settings
 
+from feeds.errors import SearchTimeoutError
 from feeds.models import Category, Feed, Move
-from feeds.pages import page_entries, render
-from feeds.pages.query import MAX_SEARCH_CHARACTERS, PageQuery
+from feeds.pages import entry_search, page_entries, render
+from feeds.pages.query import PageQuery
+from feeds.pages.search_terms import MAX_SEARCH_CHARACTERS
 from feeds.parser import reader
 from feeds.parser.documents import Author, Chapter, Enclosure, EntrySource
 from feeds.parser.documents import FeedHead as Feed_
 from resources.mirror import links
 from retry.contents import Prepared
+from retry.errors import PreparationError
 from tests.support import feed_rows
 from tests.support.feed_rows import NOW, entry
 
@@ -131,6 +134,29 @@ def test_a_page_says_what_it_was_searched_for() -> None:
     assert found.xpath("//meta[@name='robots']")
     assert page(sea).xpath("//meta[@name='robots']") == []
     assert b"<title>All feeds: text</title>" in prepared("/feeds/all.atom?q=text").body
+
+
+def test_a_search_offers_both_orders_and_keeps_the_one_it_has() -> None:
+    sea = feed_rows.feed("sea", *(entry(at) for at in range(3)))
+    found = page(sea, "q=text&order=rank&limit=2")
+    assert found.xpath("//p[contains(@class, 'orders')]/a/@href") == ["/feeds/sea/?q=text&limit=2"]
+    assert found.xpath("//input[@name='order']/@value") == ["rank"]
+    (more,) = found.xpath("//nav[@class='pages']/a")
+    assert more.text_content() == "More"
+    last = page(sea, more.get("href").partition("?")[2])
+    assert [each.text_content() for each in last.xpath("//nav[@class='pages']/a")] == ["Better"]
+    assert page(sea, "q=-text").xpath("//p[contains(@class, 'orders')]") == []
+
+
+def test_a_search_that_takes_too_long_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_long(*_: object) -> None:
+        raise SearchTimeoutError("The search takes too long.")
+
+    monkeypatch.setattr(entry_search, "find_matches", take_long)
+    feed_rows.feed("sea", entry(1))
+    with pytest.raises(PreparationError, match="too long") as raised:
+        prepared("/feeds/sea.atom?q=text")
+    assert raised.value.status == 503
 
 
 def test_a_combination_names_its_categories_and_feeds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,255 @@
+"""Finds the entries of a search by the database's full-text index, the newest first, or the best.
+
+A search that most entries match walks through them by their time, until it has enough; any other orders all its
+matches. Either takes some tens of milliseconds with a million entries.
+"""
+# ruff: noqa: S608  the SQL is put together from our own names, and those of Django
+
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+from django.db.models import Q, QuerySet
+
+from ..errors import SearchTimeoutError
+from ..models import Entry, Feed
+from ..search_index import INDEX_TABLE, PLACES_INDEX
+from .query import Cursor
+from .search_terms import SearchQuery
+
+MAX_NAMED_FEEDS = 100
+"""Feeds that the index is asked for by name. Of more, the matches are compared with their rows."""
+MAX_RANKED_ENTRIES = 500
+"""The newest matches, which alone are ranked: a word that all entries have would have a million."""
+MAX_WALKED_ENTRIES = 5_000
+ENTRIES_PER_LOOK = 250
+_LOOK_COST = 40
+"""Matches that are put in order in the time in which one entry is looked up in the index."""
+_PROGRESS_STEPS = 20_000
+"""SQLite's instructions between two looks at the clock: some milliseconds."""
+_FIELD_WEIGHTS = "10.0, 4.0, 4.0, 1.0, 0.0"
+"""Title, author, tag, text and SQLite's own words; PostgreSQL has its weights A, B and C."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWindow:
+    """The entries of an earliest time, beyond a place if there is one: older ones, or the nearest newer ones first."""
+
+    since: datetime | None
+    place: Cursor | None = None
+    is_backward: bool = True
+
+    def choose(self, among: QuerySet[Entry]) -> QuerySet[Entry]:
+        """The first condition on the place is for the index, which OR would not use."""
+        ordered = among.order_by("-happened_at", "-pk") if self.is_backward else among.order_by("happened_at", "pk")
+        if self.since:
+            ordered = ordered.filter(happened_at__gte=self.since)
+        if self.place is None:
+            return ordered
+        at, number = self.place.happened_at, self.place.number
+        if self.is_backward:
+            return ordered.filter(Q(happened_at__lt=at) | Q(pk__lt=number), happened_at__lte=at)
+        return ordered.filter(Q(happened_at__gt=at) | Q(pk__gt=number), happened_at__gte=at)
+
+    def conditions(self, at: str, number: str) -> tuple[list[str], list[Any]]:
+        """The same in SQL, of columns of these names."""
+        convert = connection.ops.adapt_datetimefield_value
+        found: list[str] = []
+        values: list[Any] = []
+        if self.since:
+            found.append(f"{at} >= %s")
+            values.append(convert(self.since))
+        if self.place is not None:
+            found.append(f"({at}, {number}) {'<' if self.is_backward else '>'} (%s, %s)")
+            values += [convert(self.place.happened_at), self.place.number]
+        return found, values
+
+    @property
+    def direction(self) -> str:
+        return "DESC" if self.is_backward else "ASC"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """The entries that may be found, and their feeds: by their numbers if they are few, and as a query."""
+
+    among: QuerySet[Entry]
+    feeds: QuerySet[Feed]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, search: SearchQuery, among: QuerySet[Entry], feeds: QuerySet[Feed], *, is_all: bool) -> "SearchScope":
+        """The scope of a search in these feeds. With `is_all` they are all that are visible, and never named."""
+        if search.feeds or search.excluded_feeds:
+            feeds = feeds.exclude(slug__in=search.excluded_feeds) if search.excluded_feeds else feeds
+            feeds = feeds.filter(slug__in=search.feeds) if search.feeds else feeds
+            among, is_all = among.filter(feed__in=feeds), is_all and not search.feeds
+        some = () if is_all else tuple(feeds.order_by().values_list("pk", flat=True)[: MAX_NAMED_FEEDS + 1])
+        if not some and not is_all:
+            return cls(among.none(), feeds.none(), ())
+        return cls(among, feeds, some if len(some) <= MAX_NAMED_FEEDS else ())
+
+    @property
+    def is_empty(self) -> bool:
+        return self.feeds.query.is_empty()
+
+    def condition(self, column: str) -> tuple[list[str], list[Any]]:
+        """The condition in SQL that the feed is one of these; none for feeds that the index is asked for by name."""
+        if self.numbers:
+            return [], []
+        query, values = self.feeds.order_by().values("pk").query.sql_with_params()
+        return [f"{column} IN ({query})"], list(values)
+
+
+def find_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
+    """Returns the ids of so many matches, in the window's order. Raises SearchTimeoutError, DatabaseError."""
+    if scope.is_empty:
+        return []
+    with _limit_time():
+        return _find_matches(search, scope, window, wanted)
+
+
+def rank_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow) -> list[int]:
+    """Returns the ids of the newest MAX_RANKED_ENTRIES matches, the best first. Raises as `find_matches` does."""
+    if scope.is_empty:
+        return []
+    with _limit_time():
+        found = _find_matches(search, scope, window, MAX_RANKED_ENTRIES)
+        scores = _score_matches(search, found) if found else {}
+    places = {number: place for place, number in enumerate(found)}
+    return sorted(found, key=lambda number: (-scores.get(number, 0.0), places[number]))
+
+
+def _find_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
+    if _is_common(search, scope, wanted):
+        found = list(islice(_walk_entries(search, window.choose(scope.among)), wanted))
+        if len(found) == wanted:
+            return found
+    return _sort_matches(search, scope, window, wanted)
+
+
+@contextmanager
+def _limit_time() -> Iterator[None]:
+    """Ends queries that take longer than FEEDS_SEARCH_SECONDS with SearchTimeoutError."""
+    until = time.monotonic() + settings.FEEDS_SEARCH_SECONDS
+    try:
+        with _sqlite_limit(until) if connection.vendor == "sqlite" else _postgres_limit():
+            yield
+    except OperationalError as error:
+        if time.monotonic() < until:
+            raise
+        raise SearchTimeoutError("The search takes too long. Search for rarer words, or in fewer feeds.") from error
+
+
+@contextmanager
+def _sqlite_limit(until: float) -> Iterator[None]:
+    connection.ensure_connection()
+    handle = connection.connection
+    handle.set_progress_handler(lambda: time.monotonic() > until, _PROGRESS_STEPS)
+    try:
+        yield
+    finally:
+        handle.set_progress_handler(None, 0)
+
+
+@contextmanager
+def _postgres_limit() -> Iterator[None]:
+    """PostgreSQL takes words for as short as they are in a row, and would rather unpack those of all entries."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = {round(settings.FEEDS_SEARCH_SECONDS * 1000)}")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL jit = off")
+        yield
+
+
+def _is_common(search: SearchQuery, scope: SearchScope, wanted: int) -> bool:
+    """Tells whether a walk takes less than ordering all matches: by their number, and that of all entries."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT coalesce(max(id), 0) FROM feeds_entry")
+            many = math.isqrt(cursor.fetchone()[0] * wanted * _LOOK_COST)
+            matches = f"SELECT 1 FROM {INDEX_TABLE} WHERE {INDEX_TABLE} MATCH %s LIMIT {many}"
+            cursor.execute(f"SELECT count(*) FROM ({matches})", [search.match(scope.numbers)])
+            return bool(cursor.fetchone()[0] >= many)
+        cursor.execute("SELECT reltuples FROM pg_class WHERE oid = %s::regclass", [INDEX_TABLE])
+        many = math.isqrt(max(0, int(cursor.fetchone()[0])) * wanted * _LOOK_COST)
+        matches = f"SELECT 1 FROM {INDEX_TABLE} WHERE words @@ %s::tsquery"
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {matches}", [search.loose_tsquery(scope.numbers)])
+        return bool(cursor.fetchone()[0][0]["Plan"]["Plan Rows"] >= many)
+
+
+def _walk_entries(search: SearchQuery, ordered: QuerySet[Entry]) -> Iterator[int]:
+    """Yields the matches among the first MAX_WALKED_ENTRIES in order, as far as they are consumed."""
+    if connection.vendor == "sqlite":
+        span = (f"json_extract(span.value, '$[{end}]')" for end in (0, 1))
+        within = f"{INDEX_TABLE} MATCH %s AND {INDEX_TABLE}.rowid BETWEEN {' AND '.join(span)}"
+        look = f"SELECT {INDEX_TABLE}.rowid FROM json_each(%s) AS span CROSS JOIN {INDEX_TABLE} WHERE {within}"
+        query = search.match()
+    else:
+        rows = f"SELECT entry_id, words FROM {INDEX_TABLE} WHERE entry_id = ANY(%s::text::bigint[]) OFFSET 0"
+        look, query = f"SELECT entry_id FROM ({rows}) AS looked WHERE words @@ %s::tsquery", search.tsquery()
+    numbers = ordered.values_list("pk", flat=True)[:MAX_WALKED_ENTRIES].iterator(chunk_size=ENTRIES_PER_LOOK)
+    while part := list(islice(numbers, ENTRIES_PER_LOOK)):
+        places = json.dumps(_find_spans(part)) if connection.vendor == "sqlite" else f"{{{','.join(map(str, part))}}}"
+        with connection.cursor() as cursor:
+            cursor.execute(look, [places, query])
+            found = {row[0] for row in cursor.fetchall()}
+        yield from (number for number in part if number in found)
+
+
+def _find_spans(numbers: Iterable[int]) -> list[list[int]]:
+    """Returns the first and the last of numbers that are near to each other: between them SQLite reads on."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number - spans[-1][1] <= _LOOK_COST:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return spans
+
+
+def _sort_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
+    """Orders all matches."""
+    if connection.vendor == "sqlite":
+        source = f"SELECT place.id FROM {INDEX_TABLE} CROSS JOIN feeds_entry AS place INDEXED BY {PLACES_INDEX}"
+        first, query = f"place.id = {INDEX_TABLE}.rowid AND {INDEX_TABLE} MATCH %s", search.match(scope.numbers)
+        at, number, feed = "place.happened_at", "place.id", "place.feed_id"
+    else:
+        source, first = f"SELECT entry_id FROM {INDEX_TABLE} AS place", "words @@ %s::tsquery"
+        query = search.loose_tsquery(scope.numbers)
+        at, number, feed = "happened_at", "entry_id", "feed_id"
+    bounds, bound_values = window.conditions(at, number)
+    feeds, feed_values = scope.condition(feed)
+    where = " AND ".join([first, *bounds, *feeds])
+    sql = f"{source} WHERE {where} ORDER BY {at} {window.direction}, {number} {window.direction}"
+    values: list[Any] = [query, *bound_values, *feed_values]
+    if connection.vendor == "postgresql" and search.has_phrases:  # the index knows no positions
+        words = f"SELECT words @@ %s::tsquery FROM {INDEX_TABLE} AS one WHERE one.entry_id = loose.entry_id"
+        sql = f"SELECT entry_id FROM ({sql} OFFSET 0) AS loose WHERE ({words})"
+        values.append(search.tsquery())
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} LIMIT %s", [*values, wanted])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _score_matches(search: SearchQuery, found: Sequence[int]) -> dict[int, float]:
+    """Returns how well each of these matches: BM25 in SQLite, cover density in PostgreSQL, by the length of texts."""
+    written = ",".join(map(str, found))
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            score = f"-bm25({INDEX_TABLE}, {_FIELD_WEIGHTS})"
+            which = f"rowid BETWEEN %s AND %s AND +rowid IN ({written})"
+            sql = f"SELECT rowid, {score} FROM {INDEX_TABLE} WHERE {INDEX_TABLE} MATCH %s AND {which}"
+            cursor.execute(sql, [search.match(), min(found), max(found)])
+        else:
+            sql = f"SELECT entry_id, ts_rank_cd(words, %s::tsquery, 2) FROM {INDEX_TABLE}"
+            cursor.execute(f"{sql} WHERE entry_id = ANY(%s::text::bigint[])", [search.rank_tsquery, f"{{{written}}}"])
+        return dict(cursor.fetchall())
