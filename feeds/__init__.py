@@ -3,6 +3,6 @@
 Public: nothing.
 
 Django finds `apps`, `models`, `tasks` and `urls`; the settings name `scan.fetch_task.TASK`,
-`subscriptions.fetch_task.TASK`, `subscriptions.own_hub.TASK`, `api.manage.router`, and functions of `views` and
-`followers`.
+`subscriptions.fetch_task.TASK`, `subscriptions.own_hub.TASK`, `change_calls.TASK`, `api.manage.router`, and
+functions of `views` and `followers`.
 """

@@ -18,8 +18,9 @@ from resources.fetch.http.url_syntax import parse_target
 
 from . import addresses, categories, credentials, feed_rows, followers, lifecycle, supplements
 from .addresses import FeedLocation
+from .changes import numbers
 from .errors import FeedAddressError, FeedError
-from .models import MAX_URL_CHARACTERS, RESERVED_SLUGS, Feed, FormerSlug, Move
+from .models import MAX_URL_CHARACTERS, RESERVED_SLUGS, Entry, Feed, FormerSlug, Move
 from .opml import CategoryPath, FeedList, ListedFeed
 from .parser import charset
 from .parser.discovery import FeedAddress
@@ -64,6 +65,7 @@ def add_feeds(wanted: Sequence[ListedFeed], now: datetime) -> AddedFeeds:
         recategorised = _categorise_feeds(paths) - new
         feed_rows.touch_feeds(recategorised, now)
         if new:
+            numbers.check_feeds(new)
             transaction.on_commit(feed_rows.ask_for_scan)
     return AddedFeeds(tuple(rows[each.address.key_digest] for each in wanted), new, recategorised)
 
@@ -210,6 +212,7 @@ def edit_feed(feed_id: int, wanted: FeedEdit, now: datetime) -> bool:
             lifecycle.place_feed(feed, place, {**shown, **NO_VALIDATORS, **due}, now)
         if wanted.fields.get("slug", feed.slug) != feed.slug:
             feed_rows.remember_slugs([feed.slug], feed_id)
+            numbers.give_again(Entry.objects.filter(feed_id=feed_id))  # entries name their feed's slug
         fields = dict(wanted.fields)
         gives_secrets = any(shown.get(name) for name in credentials.CREDENTIAL_FIELDS)
         becomes_private = gives_secrets and not credentials.is_private(feed)

@@ -8,6 +8,7 @@ from typing import cast
 from resources.fetch import host_settings
 from resources.fetch.http.messages import UnreadableSealError
 
+from .change_rows import Webhook
 from .hub_models import Subscriber, Subscription
 from .models import Feed, Move
 
@@ -65,7 +66,7 @@ def reseal_all() -> None:
     Secrets that no key opens stay as they are. Raises DatabaseError.
     """
     of_hubs = ((Subscription, "sealed_secret"), (Subscriber, "sealed_secret"), (Subscriber, "asked_secret"))
-    for model, name in (*((Feed, name) for name in SEALED_FIELDS), *of_hubs):
+    for model, name in (*((Feed, name) for name in SEALED_FIELDS), *of_hubs, (Webhook, "sealed_secret")):
         for pk, before in model._default_manager.exclude(**{name: ""}).values_list("pk", name).iterator():
             after = _reseal(before)
             if after != before:  # unless an admin or a renewal has set another one meanwhile

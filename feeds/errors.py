@@ -34,3 +34,11 @@ class UnknownFeedError(FeedError):
 
 class SearchTimeoutError(FeedError):
     """The search takes longer than FEEDS_SEARCH_SECONDS."""
+
+
+class CursorError(FeedError):
+    """The text is no cursor of the change log."""
+
+
+class CursorExpiredError(CursorError):
+    """The log cannot be read on from this cursor: a new copy has to be made."""

@@ -27,6 +27,7 @@ from redis.exceptions import RedisError
 from resources import locks
 from retry import stores
 
+from .changes import numbers
 from .models import ALL_SLUG, Category, Feed, FormerSlug
 from .schedule.next_check import CheckCircumstances, CheckDecision
 from .schedule.state import CheckRules, FeedState, FeedStatus, PublisherHints, RedirectSighting
@@ -58,6 +59,7 @@ def touch_feeds(feeds: Collection[int], now: datetime, *, withdrawn: bool = Fals
     """
     if feeds:
         Feed.objects.filter(pk__in=feeds).update(version=next_version(now))
+        numbers.check_feeds(feeds)
         touch_combinations(feeds, now, withdrawn=withdrawn)
 
 
@@ -76,6 +78,7 @@ def touch_combinations(feeds: Collection[int], now: datetime, *, withdrawn: bool
 
 def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
     """Raises the versions of these categories and those above them, which they leave if they are `withdrawn`."""
+    numbers.check_categories(categories)
     with transaction.atomic():
         locked = lock_rows(Category.objects.filter(pk__in={*categories, *_parent_categories(categories)}))
         Category.objects.filter(pk__in=locked).update(**_version_fields(now, withdrawn=withdrawn))

@@ -17,6 +17,8 @@ from resources.fetch.http.limit_scopes import url_scopes
 
 from . import addresses, feed_rows, followers
 from .addresses import FeedLocation
+from .change_rows import Webhook
+from .changes import numbers
 from .credentials import CREDENTIAL_FIELDS
 from .errors import FeedAddressError, MoveError
 from .models import Entry, Feed, Follow, Move
@@ -194,10 +196,13 @@ def _take_over_rows(kept_id: int, other_id: int) -> None:
     known = {mark for marks in kept for mark in marks}
     entries = Entry.objects.filter(feed_id=other_id).values_list("pk", "identity", "likeness")
     more = [pk for pk, identity, likeness in entries if known.isdisjoint((identity, likeness))]
-    Entry.objects.filter(pk__in=more).update(feed_id=kept_id)
+    moved = Entry.objects.filter(pk__in=more)
+    moved.update(feed_id=kept_id)
+    numbers.give_again(moved)
     has_follower = Follow.objects.filter(feed_id=kept_id, user_id=OuterRef("user_id"))
     Follow.objects.filter(~Exists(has_follower), feed_id=other_id).update(feed_id=kept_id)
     Move.objects.filter(feed_id=other_id).update(feed_id=kept_id)
+    Webhook.objects.filter(feed_id=other_id).update(feed_id=kept_id)
     feed_rows.take_over_slugs(kept_id, other_id)
     link = Feed.categories.through
     found = link._default_manager.filter(feed_id=other_id).values_list("category_id", flat=True)

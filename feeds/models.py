@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from . import addresses, hub_models  # noqa: F401  # Django finds its models so
+from . import addresses, change_rows, hub_models  # noqa: F401  # Django finds models in two of them
 from .schedule.state import FeedStatus
 
 ALL_SLUG = "all"
@@ -237,6 +237,8 @@ class Entry(models.Model):
     until then it is not pruned, or it would come as new again. `size` is the length of `data` in characters of JSON.
     `shared_id` tells which entry had its id, or its link if it has none, when it came: none (0), one of another feed
     (1), one of its own feed (2).
+    `change_number` is that of its last change in the change log, `arrival_number` that of its first; None until it has
+    one (`changes.numbers`).
     """
 
     feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
@@ -254,6 +256,8 @@ class Entry(models.Model):
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     left_at = models.DateTimeField(null=True)
+    change_number = models.BigIntegerField(null=True, editable=False)
+    arrival_number = models.BigIntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ("-happened_at", "-id")
@@ -264,6 +268,10 @@ class Entry(models.Model):
             models.Index(fields=("-happened_at", "-id"), name="entries_by_time"),
             models.Index(fields=("identity",), name="entries_by_identity"),
             models.Index(fields=("left_at",), condition=Q(left_at__isnull=False), name="entries_that_left"),
+            models.Index(fields=("change_number", "id"), name="entries_by_change"),
+            models.Index(fields=("feed", "change_number"), name="entries_of_a_feed_by_change"),
+            models.Index(fields=("id",), condition=Q(change_number=None), name="entries_without_number"),
+            models.Index(fields=("first_seen_at",), name="entries_by_arrival"),
         )
 
     def __str__(self) -> str:

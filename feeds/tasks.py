@@ -13,7 +13,8 @@ from django.db import Error as DatabaseError
 from retry import worker
 from retry.errors import StoreUnavailable
 
-from . import credentials, followers, upkeep
+from . import change_calls, credentials, followers, upkeep
+from .changes import numbers
 from .feed_rows import SCAN_TASK
 from .hub import distribution
 from .pages.render import prepare_page
@@ -21,6 +22,7 @@ from .scan import scanner, supplement_task
 from .subscriptions import own_hub, renewals
 
 PRUNE_SECONDS = 1.0
+NUMBER_SECONDS = 5.0
 
 _log = logging.getLogger("tarry.tasks")
 
@@ -67,16 +69,33 @@ def distribute_changes() -> None:
 
 @shared_task(name="feeds.prune", ignore_result=True)
 def prune_feeds() -> None:
-    """Removes entries that left long ago, for a second at most, and old scans; recounts some followers.
+    """Removes entries that left long ago, for a second at most, old removals and scans; recounts some followers.
 
     Subscribers of this site's hub whose lease has passed end.
     """
     now = datetime.now(UTC)
     with _outage_logged("entries could not be pruned"):
         upkeep.prune_old_entries(now, PRUNE_SECONDS)
+        change_calls.prune_given_up(now - timedelta(days=settings.FEEDS_REMOVALS_DAYS))
+        numbers.prune_log(now - timedelta(days=settings.FEEDS_REMOVALS_DAYS), PRUNE_SECONDS)
         scanner.prune_scans(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
         followers.recount_subscribers_in_turn(now)
         distribution.prune_subscribers(now)
+
+
+@shared_task(name="feeds.number_changes", ignore_result=True)
+def number_changes() -> None:
+    """Gives numbers to changes whose process died before it could. After an outage the next pass does it."""
+    with _outage_logged("changes have no numbers yet"):
+        numbers.heal_memberships()
+        numbers.number_changes(datetime.now(UTC), NUMBER_SECONDS)
+
+
+@shared_task(name="feeds.call_webhooks", ignore_result=True)
+def call_webhooks() -> None:
+    """Hands new entries over to webhooks. After an outage the next pass does it."""
+    with _outage_logged("webhooks are not called"):
+        change_calls.call_webhooks(datetime.now(UTC))
 
 
 @shared_task(name="feeds.count_readers", ignore_result=True)

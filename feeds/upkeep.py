@@ -13,6 +13,7 @@ from django.db.models import F, Q
 
 from resources import humanize, locks
 
+from .changes import numbers
 from .models import Entry, Feed
 
 ENTRIES_PER_DELETION = 500
@@ -24,12 +25,8 @@ def prune_feed_entries(feed_id: int, kept: int) -> int:
     if surplus <= 0:
         return 0
     oldest = Entry.objects.filter(feed_id=feed_id, left_at__isnull=False).order_by("happened_at", "pk")
-    return _delete_entries(list(oldest.values_list("pk", flat=True)[:surplus]))
-
-
-def _delete_entries(entry_ids: Sequence[int]) -> int:
-    """Deletes entries with their supplements, without reading their texts. Returns how many entries."""
-    return Entry.objects.filter(pk__in=entry_ids).only("pk").delete()[1].get("feeds.Entry", 0)
+    surplus_ids = list(oldest.values_list("pk", flat=True)[:surplus])
+    return numbers.delete_entries(Entry.objects.filter(pk__in=surplus_ids), "pruned")
 
 
 def prune_old_entries(now: datetime, seconds: float) -> int:
@@ -46,7 +43,7 @@ def prune_old_entries(now: datetime, seconds: float) -> int:
             .order_by("left_at")
             .values_list("pk", flat=True)[:ENTRIES_PER_DELETION]
         )
-        gone = _delete_entries(list(rows))
+        gone = numbers.delete_entries(Entry.objects.filter(pk__in=list(rows)), "pruned")
         removed += gone
         if gone < ENTRIES_PER_DELETION or time.monotonic() >= until:
             return removed

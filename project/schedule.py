@@ -19,6 +19,8 @@ ALWAYS: tuple[BeatEntry, ...] = (
     ("fetch timings", "resources.prune_fetch_timings", 60),
     ("fetch headers", "resources.reseal_fetch_headers", 120),
     ("feeds prune", "feeds.prune", 60),
+    ("feed changes", "feeds.number_changes", 10),
+    ("feed webhooks", "feeds.call_webhooks", 5),
     ("feed secrets", "feeds.reseal", 120),
     ("subscriptions", "feeds.subscribe", 60),
     ("failing feeds", "feeds.tell_of_failing", 300),

@@ -96,6 +96,8 @@ RETRY_MAX_WAITS = env.whole("RETRY_MAX_WAITS", 2)
 PAGE_PATIENCE_SECONDS = env.number("PAGE_PATIENCE_SECONDS", 2)
 RETRY_DELIVERY = env.text("RETRY_DELIVERY", "redirect")
 RETRY_MAX_CLIENTS = env.whole("RETRY_MAX_CLIENTS", 20_000)
+RETRY_MAX_STREAMS = env.whole("RETRY_MAX_STREAMS", 1_000)
+RETRY_STREAMS = {"/api/entries/stream": "feeds.change_stream.STREAM"}  # nginx' waiting.conf names the paths too
 RETRY_CLIENTS_PER_ADDRESS = env.whole("RETRY_CLIENTS_PER_ADDRESS", 0, least=0)
 RETRY_FRONT = env.text("RETRY_FRONT", "")
 RETRY_INSTANCE = env.text("RETRY_INSTANCE", "")
@@ -230,6 +232,7 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetch.t
     "feeds.announce": "feeds.subscriptions.own_hub.TASK",
     "feeds.verify_subscriber": "feeds.hub.fetch_task.VERIFICATION",
     "feeds.deliver": "feeds.hub.fetch_task.DELIVERY",
+    "feeds.call_webhook": "feeds.change_calls.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 SAMPLES = env.text("SAMPLES", "")  # where the front serves the demo's sample feeds, and nothing else
@@ -303,6 +306,8 @@ FEEDS_KNOWN_SECONDS = env.number("FEEDS_KNOWN_SECONDS", 0.5)
 FEEDS_SEARCH_SECONDS = env.number("FEEDS_SEARCH_SECONDS", 2.0)
 FEEDS_STALE_SECONDS = env.whole("FEEDS_STALE_SECONDS", 86_400, least=0)
 FEEDS_KEEP_DAYS = env.whole("FEEDS_KEEP_DAYS", 365, least=0)
+FEEDS_REMOVALS_DAYS = env.whole("FEEDS_REMOVALS_DAYS", 30)
+FEEDS_WEBHOOK_SECONDS = env.number("FEEDS_WEBHOOK_SECONDS", 86_400)
 FEEDS_SCAN_SECONDS = env.whole("FEEDS_SCAN_SECONDS", 60)
 FEEDS_MAX_BYTES = env.whole("FEEDS_MAX_BYTES", 25_000_000)
 FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import wraps
 from itertools import islice
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.core.files.storage import FileSystemStorage, default_storage
@@ -98,6 +98,19 @@ def answer_outages(view: View[Arguments, Response]) -> View[Arguments, Response 
             return responses.problem_response(503, "The database cannot be read now.", wait_seconds=1)
 
     return answered
+
+
+_SQLITE_LOCK = RLock()
+
+
+@contextmanager
+def write_turn() -> Iterator[None]:
+    """Lets one thread write at a time on SQLite, which has no queue: among many that retry, some would never write."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with _SQLITE_LOCK:
+        yield
 
 
 ROWS_PER_STATEMENT = 500

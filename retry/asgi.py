@@ -13,6 +13,7 @@ from .headers import is_trusted_proxy  # noqa: E402
 from .html_pages import present_reply  # noqa: E402
 from .instance import WaitingInstance  # noqa: E402
 from .responses import ClientReply, ClientRequest, problem_reply  # noqa: E402
+from .streams import EventStream, open_streams  # noqa: E402
 from .tickets import STATUS_PATH  # noqa: E402
 
 Scope = MutableMapping[str, Any]
@@ -23,10 +24,11 @@ NOT_FOUND = problem_reply(404, "This instance only serves waiting requests.")
 
 
 class WaitingApplication:
-    """Answers the path of RETRY_AFTER_SERVER and its status address, and 404 everywhere else."""
+    """Answers the path of RETRY_AFTER_SERVER and its status address, streams, and 404 everywhere else."""
 
     def __init__(self) -> None:
         self.instance: WaitingInstance | None = None
+        self._streams: dict[str, EventStream] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -39,21 +41,28 @@ class WaitingApplication:
         return is_trusted_proxy(address, conf().FRONTS)
 
     def close(self) -> None:
-        """Answers all waiting clients with the way back to this instance's successor."""
+        """Answers all waiting clients with the way back to this instance's successor, and ends all streams."""
         if self.instance:
             self.instance.waiting.close()
+        for stream in self._streams.values():
+            stream.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self.instance = WaitingInstance()
+        self.instance, self._streams = WaitingInstance(), open_streams()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.instance.close()
+        for stream in self._streams.values():
+            await stream.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = _read_request(scope)
-        reply = await self._find_reply(scope["path"], asked, receive)
+        if (stream := self._streams.get(scope["path"])) is not None:
+            reply = await stream.serve(asked, _read_last_id(scope), receive, send)
+        else:
+            reply = await self._find_reply(scope["path"], asked, receive)
         if reply is None:
             return
         reply = present_reply(reply, asked)
@@ -86,6 +95,10 @@ def _read_request(scope: Scope) -> ClientRequest:
         prefer=given.get(b"prefer"),
         address=given.get(b"x-real-ip", "") if passed_on else peer,
     )
+
+
+def _read_last_id(scope: Scope) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"last-event-id"), "")
 
 
 application = WaitingApplication()

@@ -55,6 +55,8 @@ class Conf:
     RETRY_DELIVERY: str = "redirect"
     RETRY_MAX_CLIENTS: int = 20_000
     RETRY_CLIENTS_PER_ADDRESS: int = 0
+    RETRY_MAX_STREAMS: int = 1_000
+    RETRY_STREAMS: Mapping[str, str] = field(default_factory=dict)
     STATE_MAX_BYTES: int = 1024**3
     STATE_PARTITIONS: int = 1
     RETRY_FRONT: str = ""

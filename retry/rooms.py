@@ -68,7 +68,7 @@ class Room:
     lost_at: float | None = None  # since when Redis could not be reached, in the loop's time
 
 
-FILL_TIMEOUT_SECONDS = 1.0
+FILL_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 1.0, 10.0
 
 
 class FrontClient:
@@ -92,6 +92,16 @@ class FrontClient:
                 return response.status == 200 and "no-store" not in response.headers.get("Cache-Control", "no-store")
         except (aiohttp.ClientError, TimeoutError):
             return False
+
+    async def read(self, host: str, path: str) -> tuple[int, bytes]:
+        """Requests a path as a client of that host would. Returns status and body; 503 if there is no answer."""
+        url, limit = URL(f"{self._base}{path}", encoded=True), aiohttp.ClientTimeout(total=READ_TIMEOUT_SECONDS)
+        headers = {"Host": host, "Accept-Encoding": "identity"}
+        try:
+            async with self._session.get(url, headers=headers, allow_redirects=False, timeout=limit) as response:
+                return response.status, await response.read()
+        except (aiohttp.ClientError, TimeoutError):
+            return 503, b""
 
     async def close(self) -> None:
         await self._session.close()

@@ -3,4 +3,4 @@
 Public: nothing. Django imports this package, and its modules register themselves.
 """
 
-from . import feeds, related, subscribers  # noqa: F401  # they register themselves
+from . import feeds, related, subscribers, webhook_pages  # noqa: F401  # they register themselves

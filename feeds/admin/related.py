@@ -9,6 +9,7 @@ from heapq import nlargest
 from typing import Any, cast
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -86,8 +87,9 @@ class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Category]) -> None:
         """Deletes categories with those below them; their feeds stay."""
         gone = queryset.exclude(slug=ALL_SLUG)
-        feed_rows.touch_categories(list(gone.values_list("pk", flat=True)), datetime.now(UTC), withdrawn=True)
-        gone.delete()
+        with transaction.atomic():
+            feed_rows.touch_categories(list(gone.values_list("pk", flat=True)), datetime.now(UTC), withdrawn=True)
+            gone.delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Lists the categories with those below them. The one that has every feed stays."""

@@ -16,7 +16,10 @@ from resources.tokens import auth
 from .. import addresses, catalogue, feed_rows, followers, lifecycle, readings, supplements
 from ..errors import FeedAddressError, FeedError
 from ..models import MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, Feed
-from . import read
+from . import (
+    read,
+    stream,  # noqa: F401  # it and sync add to the router
+)
 from .read import FeedDescribed, FeedSlug, router
 
 MAX_CATEGORIES, MAX_CATEGORY_DEPTH = 20, 10

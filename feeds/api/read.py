@@ -25,7 +25,7 @@ from ..errors import PageQueryError, SearchTimeoutError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
 from ..output.output_page import FeedOrigin
-from ..pages import page_entries, render
+from ..pages import change_page, page_entries, render
 from ..pages.page_entries import Selection
 from ..pages.query import ALL_SLUG, PageOrder, PageQuery
 from ..pages.search_terms import MAX_SEARCH_CHARACTERS
@@ -154,6 +154,16 @@ class Health(Schema):
     fetches: list[Timing] = Field(description="The last requests, newest first.")
 
 
+class EnclosureDescribed(Schema):
+    """A file that belongs to an entry."""
+
+    url: str
+    media_type: str = Field(description="As the publisher says; empty if unknown.")
+    length_bytes: int | None
+    seconds: int | None
+    title: str
+
+
 class EntryDescribed(Schema):
     """An entry. Texts are sanitised HTML, but for the title, which is text."""
 
@@ -165,6 +175,9 @@ class EntryDescribed(Schema):
     summary: str
     content: str
     authors: list[str]
+    categories: list[str]
+    language: str = Field(description="As the entry says, else as its feed does; empty if neither does.")
+    enclosures: list[EnclosureDescribed]
     happened_at: datetime = Field(description="Its place in lists.")
     changed_at: datetime
 
@@ -189,7 +202,6 @@ class Entries(Schema):
     next: str | None = Field(description="The address of the next page; null after the last.")
 
 
-_ENTRY_FIELDS = ("id", "link", "title", "published", "updated", "summary", "content")
 _CHECK_FIELDS = ("slug", "changed_at", "checked_at", "next_check_at")
 _HEALTH_FIELDS = (*_CHECK_FIELDS, "failures", "failing_since", "fetched_at", "expected_seconds")
 _TIMING_FIELDS = ("started_at", "seconds", "outcome", "status")
@@ -220,13 +232,8 @@ def feed_description(
     )
 
 
-def _describe_entry(row: Entry, entry: ParsedEntry) -> EntryDescribed:
-    return EntryDescribed(
-        **_copy_fields(entry, _ENTRY_FIELDS),
-        authors=[author.name or author.email or author.url for author in entry.authors],
-        happened_at=row.happened_at,
-        changed_at=row.changed_at,
-    )
+def _describe_entry(row: Entry, entry: ParsedEntry, origin: FeedOrigin) -> EntryDescribed:
+    return EntryDescribed(**change_page.describe_read(row, entry, origin))
 
 
 MAX_FEEDS, MAX_ENTRIES, MAX_TIMINGS = 200, 200, 20
@@ -309,7 +316,7 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     found = _select_entries(f"/feeds/{feed.slug}.json", given, feed)
     origin = page_entries.find_origin(feed)
     read = page_entries.load_entries([(row, origin) for row in found.entries])
-    described = [_describe_entry(row, entry) for row, (entry, _) in zip(found.entries, read, strict=True)]
+    described = [_describe_entry(row, *each) for row, each in zip(found.entries, read, strict=True)]
     return Entries(entries=described, next=_next_entries(request, given, found))
 
 
@@ -339,7 +346,7 @@ def _found_entries(found: Selection, by_feed: Mapping[int, FeedOrigin]) -> list[
     slugs = dict(Feed.objects.filter(pk__in=by_feed).values_list("pk", "slug"))
     shown = [row for row in found.entries if row.feed_id in slugs]
     read = page_entries.load_entries([(row, by_feed[row.feed_id]) for row in shown], among_feeds=True)
-    described = [(row, _describe_entry(row, entry)) for row, (entry, _) in zip(shown, read, strict=True)]
+    described = [(row, _describe_entry(row, *each)) for row, each in zip(shown, read, strict=True)]
     return [FoundEntry(**one.model_dump(), feed=slugs[row.feed_id]) for row, one in described]
 
 

@@ -1,5 +1,6 @@
 """Composes pages of feeds and of combinations, in all formats, from stored entries. Knows no HTTP.
 
 Public: `query` (PageQuery), `render` (prepare_page, page_hubs), `page_entries` (subjects, origins, entries of a page),
-`search_terms` (the words of a search), `work` (the work of fetching a feed and rendering its pages).
+`change_page` (changes as programs get them), `search_terms` (the words of a search), `entry_search` (choose_matches),
+`work` (the work of fetching a feed and rendering its pages).
 """

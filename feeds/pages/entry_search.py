@@ -8,7 +8,7 @@ matches. Either takes some tens of milliseconds with a million entries.
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,7 +41,7 @@ _FIELD_WEIGHTS = "10.0, 4.0, 4.0, 1.0, 0.0"
 
 @dataclass(frozen=True, slots=True)
 class EntryWindow:
-    """The entries of an earliest time, beyond a place if there is one: older ones, or the nearest newer ones first."""
+    """Entries that came here since a time, beyond a place if there is one: older, or the nearest newer ones first."""
 
     since: datetime | None
     place: Cursor | None = None
@@ -51,7 +51,7 @@ class EntryWindow:
         """The first condition on the place is for the index, which OR would not use."""
         ordered = among.order_by("-happened_at", "-pk") if self.is_backward else among.order_by("happened_at", "pk")
         if self.since:
-            ordered = ordered.filter(happened_at__gte=self.since)
+            ordered = ordered.filter(first_seen_at__gte=self.since)
         if self.place is None:
             return ordered
         at, number = self.place.happened_at, self.place.number
@@ -65,7 +65,8 @@ class EntryWindow:
         found: list[str] = []
         values: list[Any] = []
         if self.since:
-            found.append(f"{at} >= %s")
+            came = f"came.id = {number} AND came.first_seen_at >= %s"
+            found.append(f"EXISTS (SELECT 1 FROM feeds_entry AS came WHERE {came})")
             values.append(convert(self.since))
         if self.place is not None:
             found.append(f"({at}, {number}) {'<' if self.is_backward else '>'} (%s, %s)")
@@ -126,6 +127,15 @@ def rank_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow) -
         scores = _score_matches(search, found) if found else {}
     places = {number: place for place, number in enumerate(found)}
     return sorted(found, key=lambda number: (-scores.get(number, 0.0), places[number]))
+
+
+def choose_matches(search: SearchQuery, numbers: Collection[int]) -> set[int]:
+    """Returns the matches among a few entries. Raises as `find_matches` does."""
+    scope = SearchScope.of(search, Entry.objects.filter(pk__in=numbers), Feed.objects.all(), is_all=True)
+    if scope.is_empty or not numbers:
+        return set()
+    with _limit_time():
+        return set(_walk_entries(search, scope.among.order_by("pk")))
 
 
 def _find_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:

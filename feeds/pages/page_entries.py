@@ -212,7 +212,12 @@ def find_origins(subject: Feed | Category, entries: Iterable[Entry]) -> Mapping[
     """Returns the origins of these entries, which are on a page of `subject`, by feed."""
     if isinstance(subject, Feed):
         return {subject.pk: find_origin(subject)}
-    rows = Feed.objects.only(*ORIGIN_FIELDS).in_bulk({entry.feed_id for entry in entries})
+    return find_all_origins({entry.feed_id for entry in entries})
+
+
+def find_all_origins(feeds: Collection[int]) -> Mapping[int, FeedOrigin]:
+    """Returns the origins of these feeds, by their ids; deleted ones are missing. Raises DatabaseError."""
+    rows = Feed.objects.only(*ORIGIN_FIELDS).in_bulk(feeds)
     addresses = known_addresses(rows.values())
     return {pk: _make_origin(feed, addresses[pk]) for pk, feed in rows.items()}
 

@@ -118,8 +118,8 @@ def _argument(
 class PageQuery:
     """A query for a page of one feed, or of a category's combination; ALL_SLUG is that of all feeds.
 
-    `words` are a search (`search_terms`), `since` is the earliest time of an entry. The page begins after the entry at
-    `before`, or ends before the one at `after`; the first page has neither.
+    `words` are a search (`search_terms`); an entry came here at `since` at the earliest, whatever its date. The page
+    begins after the entry at `before`, or ends before the one at `after`; the first page has neither.
     """
 
     is_combined: bool
@@ -230,7 +230,7 @@ class PageQuery:
     @property
     def entry_words(self) -> str:
         with_words = f" with “{self.words}”" if self.words else ""  # as it is written: with - and fields
-        return f"Entries{with_words}{f' since {humanize.format_moment(self.since)}' if self.since else ''}"
+        return f"Entries{with_words}{f' that came since {humanize.format_moment(self.since)}' if self.since else ''}"
 
     def page_title(self, title: str) -> str:
         return f"{title}: {self.words}" if self.words else title

@@ -27,7 +27,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest
 from redis.exceptions import RedisError
 
-from resources.database import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD, write_turn
 from resources.fetch.http.messages import Body
 from retry import stores
 
@@ -135,7 +135,7 @@ def store_delivery(
 
     The feed stays handed over until the last delivery is stored.
     """
-    with store.write_turn(), transaction.atomic():
+    with write_turn(), transaction.atomic():
         if (missed := store.lock_feed_to_store(feed, received_at, now)) is not None:
             return missed
         store.store_entries(feed, kept, reading, now, is_whole=False)

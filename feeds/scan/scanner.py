@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q
 from redis.lock import Lock
 
 from resources import locks
-from resources.database import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD, write_turn
 from resources.fetch import dispatch
 from resources.fetch.frontier import explain, queue
 from retry import stores
@@ -29,7 +29,6 @@ from ..schedule.order import FetchOrder, PlannedFetch, PoolLimits, lower_bound
 from . import deliveries, due, handover
 from .due import DueFeed
 from .handover import HandoverResult
-from .store import write_turn
 
 SCAN_LOCK, SCAN_LOCK_SECONDS = "feeds:scanning", 15
 FEEDS_PER_TRIP = 200

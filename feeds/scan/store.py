@@ -7,25 +7,24 @@ stored one is not stored: a late fetch overwrites nothing newer.
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Case, F, Q, When
 
 from resources import database
-from resources.database import MAX_CLOCK_LEAD
+from resources.database import MAX_CLOCK_LEAD, write_turn
 from resources.fetch.http.messages import Body, Fetched, FetchFailed, NotModified, OutcomeTiming
 from resources.sandbox import ChildAllowance
 from retry import metrics
 
 from .. import catalogue, diff, feed_rows, lifecycle, readings, supplements, upkeep
+from ..changes import numbers
 from ..diff import EntryMarks
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
 from ..push import offers
@@ -79,8 +78,6 @@ _MARK_FIELDS = ("identity", "likeness", "content", "dates")
 _SAID_FIELDS = ("data", "size")
 _TEXT_FIELDS = ("title", "link", "text", *_SAID_FIELDS)
 
-_SQLITE_LOCK = Lock()
-
 
 class StoreOutcome(Enum):
     STORED = "stored"
@@ -122,6 +119,7 @@ def store_result(feed: Feed, kept: KeptEntries, came: FetchResult, now: datetime
             return missed
         if came.reading is not None:
             store_entries(feed, kept, came.reading, now, is_whole=True)
+            _note_language(feed, came.reading)
         news, changed = has_news(feed, came.reading), came.reading is not None and bool(came.reading.rows)
         reliance = push_trust.note_look(feed, came.began_at, has_news=news, has_changed=changed)
         feed.is_pushed = reliance.is_relied_on
@@ -152,16 +150,6 @@ def has_news(feed: Feed, reading: FeedReading | None) -> bool:
     return reading is not None and feed.fetched_at is not None and any(not row.was for row in reading.rows)
 
 
-@contextmanager
-def write_turn() -> Iterator[None]:
-    """Lets one thread write at a time on SQLite, which has no queue: among many that retry, some would never write."""
-    if connection.vendor != "sqlite":
-        yield
-        return
-    with _SQLITE_LOCK:
-        yield
-
-
 def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: datetime, *, is_whole: bool) -> None:
     """Stores new and changed entries; with `is_whole`, also marks the entries that have left the document."""
     ids = {marks.identity: pk for pk, marks in kept.marks.items()}
@@ -176,7 +164,15 @@ def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: date
         entries.filter(pk__in=here & kept.left).update(left_at=None)
     supplements.want_supplements(feed, reading.rows, now)
     supplements.want_icon(feed.pk, now)
+    if reading.rows:
+        numbers.number_on_commit()
     upkeep.prune_feed_entries(feed.pk, len(kept.marks) + len(new))
+
+
+def _note_language(feed: Feed, reading: FeedReading) -> None:
+    """Has all entries given again if the feed's language changes: entries without their own have it."""
+    if reading.said.get("language", "") != feed.said.get("language", ""):
+        numbers.give_again(Entry.objects.filter(feed=feed).exclude(data__has_key="language"))
 
 
 def _store_changed(feed: Feed, rows: Collection[EntryRow], ids: Mapping[str, int], now: datetime) -> None:
@@ -208,9 +204,10 @@ def _kept_parts(before: Mapping[str, Any], row: EntryRow) -> dict[str, Any]:
 def _overwritten_fields(row: EntryRow) -> tuple[str, ...]:
     """Fields that overwrite an existing row. An entry without a date keeps its place in lists."""
     if not row.is_edited:
-        return (*_MARK_FIELDS, *_SAID_FIELDS, "left_at")
+        return (*_MARK_FIELDS, *_SAID_FIELDS, "left_at", "change_number")
     is_dated = "published" in row.data or "updated" in row.data
-    return (*_MARK_FIELDS, *_TEXT_FIELDS, "changed_at", "left_at", *(("happened_at",) if is_dated else ()))
+    times = ("changed_at", "left_at", *(("happened_at",) if is_dated else ()))
+    return (*_MARK_FIELDS, *_TEXT_FIELDS, *times, "change_number")
 
 
 def _find_shared_ids(feed: Feed, rows: Sequence[EntryRow]) -> Iterator[int]:

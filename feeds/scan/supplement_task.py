@@ -18,6 +18,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from resources import locks, sandbox
+from resources.database import write_turn
 from resources.fetch import dispatch
 from resources.fetch.conf import fast_limits
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, UrlRefused
@@ -30,12 +31,12 @@ from retry.errors import PreparationError
 from retry.work import Argument, Work
 
 from .. import credentials, feed_rows, readings, supplements
+from ..changes import numbers
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
 from ..parser import discovery
 from ..supplements import ARTICLE, CHAPTERS, ICON
 from .fetch_task import RETRY_SECONDS
 from .reader_process import ChildPool, ReadersBusyError
-from .store import write_turn
 
 TASK_NAME, LANE = "feeds.supplement", "fetch.supplements"
 PASS_LOCK, PASS_LOCK_SECONDS = "feeds:supplements", 30
@@ -243,7 +244,8 @@ def _remove_article(row: Supplement, now: datetime) -> None:
 
 def _write_entry(entry: Entry, data: Mapping[str, Any], now: datetime, text: str) -> None:
     size = readings.count_json_characters(data)
-    Entry.objects.filter(pk=entry.pk).update(data=data, size=size, text=text, changed_at=now)
+    Entry.objects.filter(pk=entry.pk).update(data=data, size=size, text=text, changed_at=now, change_number=None)
+    numbers.number_on_commit()
     feed_rows.touch_feeds([entry.feed_id], now)
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -82,8 +83,9 @@ def test_all_words_are_searched_for_as_they_are_without_case(sea: Feed, words: s
     assert shown(asked(f"q={words}"), sea) == found
 
 
-def test_since_is_when_an_entry_happened(sea: Feed) -> None:
-    assert shown(replace(asked(), since=entry(4).published), sea) == [8, 7, 6, 5, 4]
+def test_since_is_when_an_entry_came_here_whatever_its_date(sea: Feed) -> None:
+    Entry.objects.filter(title__in=("Entry 2", "Entry 7")).update(first_seen_at=NOW + timedelta(hours=1))
+    assert shown(replace(asked(), since=NOW + timedelta(minutes=1)), sea) == [7, 2]
 
 
 def test_a_page_of_long_texts_ends_early_and_goes_on(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ def test_a_page_says_what_it_was_searched_for() -> None:
     found = page(sea, "q=text&since=2026-10-01")
     assert found.xpath("string(//title)") == "Sea: text · Tarry"
     said = found.xpath("string(//section[@id='entries']/p[1])")
-    assert said == "Entries with “text” since 1 October 2026, 00:00 UTC. All entries"
+    assert said == "Entries with “text” that came since 1 October 2026, 00:00 UTC. All entries"
     assert found.xpath("//input[@id='q']/@maxlength") == [str(MAX_SEARCH_CHARACTERS)]
     assert found.xpath("//meta[@name='robots']")
     assert page(sea).xpath("//meta[@name='robots']") == []

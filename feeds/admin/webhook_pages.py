@@ -1,0 +1,156 @@
+"""The admin of webhooks, and of their calls: those that wait, and those that were given up."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from resources import humanize
+from resources.fetch.http.messages import FetchError
+from resources.fetch.http.url_syntax import parse_target
+
+from .. import change_calls, credentials
+from ..change_rows import Webhook, WebhookCall
+from ..errors import PageQueryError
+from ..pages.search_terms import SearchQuery
+from .related import UnchangeableAdmin
+
+
+class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Webhook
+        fields = ("name", "url", "feed", "category", "words", "with_changes", "enabled")
+
+    def clean_url(self) -> str:
+        try:
+            return str(parse_target(self.cleaned_data["url"]).url)
+        except FetchError as error:
+            raise ValidationError(f"Calls cannot be sent there: {error}") from error
+
+    def clean_words(self) -> str:
+        words: str = self.cleaned_data["words"]
+        try:
+            SearchQuery.read("The search", words)
+        except PageQueryError as error:
+            raise ValidationError(str(error)) from error
+        return words
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("feed") and cleaned.get("category"):
+            self.add_error("category", "Choose a feed or a category, not both.")
+        return cleaned
+
+
+@admin.register(Webhook)
+class WebhookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+    form = WebhookForm
+    list_display = ("name", "url", "selects", "enabled", "waiting", "given_up", "last_delivery", "answer")
+    list_select_related = ("feed", "category")
+    search_fields = ("name", "url")
+    autocomplete_fields = ("feed", "category")
+    readonly_fields = ("delivered", "delivered_at", "answer")
+    actions = ("send_test", "replace_secret")
+    show_full_result_count = False
+
+    @admin.display(description="entries of")
+    def selects(self, webhook: Webhook) -> str:
+        subject = str(webhook.feed or webhook.category or "all feeds")
+        return f"{subject}, with “{webhook.words}”" if webhook.words else subject
+
+    @admin.display(description="waiting")
+    def waiting(self, webhook: Any) -> str:
+        return f"{webhook.waiting_calls:,}"
+
+    @admin.display(description="given up")
+    def given_up(self, webhook: Any) -> str:
+        return f"{webhook.given_up_calls:,}"
+
+    @admin.display(description="last delivery", ordering="delivered_at")
+    def last_delivery(self, webhook: Webhook) -> str:
+        return humanize.format_ago(webhook.delivered_at, datetime.now(UTC))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Webhook]:
+        rows: QuerySet[Webhook] = super().get_queryset(request)
+        return rows.annotate(
+            waiting_calls=Count("calls", filter=Q(calls__due_at__isnull=False)),
+            given_up_calls=Count("calls", filter=Q(calls__due_at=None, calls__isnull=False)),
+        )
+
+    @admin.action(description="Send a test", permissions=["change"])
+    def send_test(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
+        """Its outcome is the last answer in the list."""
+        for webhook in queryset:
+            change_calls.write_call(webhook, "test", [], datetime.now(UTC))
+        self.message_user(request, "A test is sent within seconds. “Last answer” tells how it ended.")
+
+    @admin.action(description="Replace the secret", permissions=["change"])
+    def replace_secret(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> HttpResponse | None:
+        if queryset.count() != 1:
+            self.message_user(request, "Select one webhook.", messages.WARNING)
+            return None
+        webhook = queryset.get()
+        secret = change_calls.make_secret()
+        Webhook.objects.filter(pk=webhook.pk).update(sealed_secret=credentials.seal_password(secret))
+        self.log_change(request, webhook, "Secret replaced.")
+        return self._show_secret(request, webhook, secret)
+
+    def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
+        """Saves the fields changed in the form alone: passes write to the same row."""
+        if change:
+            obj.save(update_fields=[name for name in form.changed_data if name in form.cleaned_data])
+            return
+        secret = request.META["tarry.secret"] = change_calls.make_secret()
+        obj.sealed_secret = credentials.seal_password(secret)
+        obj.save()
+        change_calls.write_batches(obj, datetime.now(UTC))  # its place is here, and not where the next pass begins
+
+    def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: str | None = None) -> HttpResponse:
+        """Returns the page with the secret. A message would be carried in a cookie."""
+        return self._show_secret(request, obj, request.META["tarry.secret"])
+
+    def _show_secret(self, request: HttpRequest, webhook: Webhook, secret: str) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": webhook,
+            "title": f"The secret of “{webhook}”",
+            "secret": secret,
+        }
+        return TemplateResponse(request, "admin/feeds/webhook/secret.html", context)
+
+
+class GivenUpFilter(admin.SimpleListFilter):
+    title, parameter_name = "state", "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("waiting", "waiting"), ("given-up", "given up")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[WebhookCall]) -> QuerySet[WebhookCall]:
+        chosen = {"waiting": Q(due_at__isnull=False), "given-up": Q(due_at=None)}
+        return queryset.filter(chosen.get(self.value() or "", Q()))
+
+
+@admin.register(WebhookCall)
+class WebhookCallAdmin(UnchangeableAdmin):
+    list_display = ("id", "webhook", "created_at", "entries", "attempts", "stands", "answer")
+    list_filter = (GivenUpFilter, "webhook")
+    list_select_related = ("webhook",)
+    actions = ("send_again",)
+
+    @admin.display(description="next attempt", ordering="due_at")
+    def stands(self, call: WebhookCall) -> str:
+        return "given up" if call.due_at is None else humanize.format_ago(call.due_at, datetime.now(UTC))
+
+    @admin.action(description="Send again", permissions=["send"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[WebhookCall]) -> None:
+        number = change_calls.send_again(list(queryset.values_list("pk", flat=True)), datetime.now(UTC))
+        self.message_user(request, f"Calls that are sent again: {number:,}.")
+
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("feeds.change_webhook"))
