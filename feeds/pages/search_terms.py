@@ -90,6 +90,8 @@ class SearchQuery:
             raise PageQueryError(f"{name} has no word to search for, only signs.")
         if len(found) > MAX_SEARCH_TERMS:
             raise PageQueryError(f"{name} has at most {MAX_SEARCH_TERMS} words and phrases.")
+        if len(" ".join(found)) > MAX_SEARCH_CHARACTERS:  # folded, some letters are several: it could not be read again
+            raise PageQueryError(f"{name} has at most {MAX_SEARCH_CHARACTERS} characters.")
         required, excluded = (
             [term for is_excluded, term in found.values() if is_excluded is side] for side in (False, True)
         )

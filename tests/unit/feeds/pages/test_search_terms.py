@@ -47,7 +47,8 @@ def test_signs_part_words_and_accents_do_not_count(text: str, tokens: tuple[str,
     [
         *(('"deep sea', "quotation mark"), ("title:", "title:"), ("title: sea", "title:"), ('tag:""', "tag:")),
         *(("feed:", "feed:"), ("feed:*", "feed:"), ("ab*", "at least 3"), ("&", "only signs"), ("-", "only signs")),
-        *(("x" * 201, "200 characters"), ("\ud800", "UTF-8"), ("\ufffd", "UTF-8")),
+        *(("x" * 201, "200 characters"), ("ß" * 101, "200 characters"), ("title:x " + "ﬃ" * 70, "200 characters")),
+        *(("\ud800", "UTF-8"), ("\ufffd", "UTF-8")),
         (" ".join(map(str, range(MAX_SEARCH_TERMS + 1))), "10 words"),
     ],
 )
