@@ -128,6 +128,7 @@ def present_head(feed: FeedHead) -> FeedHead:
         feed,
         link=encode_address(feed.link),
         image=encode_address(feed.image),
+        icon=encode_address(feed.icon),
         language=format_language(feed.language),
         authors=tuple(replace(author, url=encode_address(author.url)) for author in feed.authors),
     )
@@ -146,6 +147,11 @@ def present_entry(entry: ParsedEntry) -> ParsedEntry:
         language=format_language(entry.language),
         authors=tuple(replace(author, url=encode_address(author.url)) for author in entry.authors),
         enclosures=tuple(replace(each, url=encode_address(each.url)) for each in entry.enclosures),
+        chapters_url=encode_address(entry.chapters_url),
+        chapters=tuple(
+            replace(each, url=encode_address(each.url), image=encode_address(each.image)) for each in entry.chapters
+        ),
+        transcripts=tuple(replace(each, url=encode_address(each.url)) for each in entry.transcripts),
         source=source and replace(source, url=encode_address(source.url), link=encode_address(source.link)),
     )
 

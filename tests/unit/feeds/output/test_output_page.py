@@ -15,7 +15,7 @@ from lxml import etree
 
 from feeds.output import atom, jsonfeed, output_page, rss
 from feeds.parser import markup as parser_markup
-from feeds.parser.documents import Author, EntrySource, FeedHead, ParsedCategory, ParsedEntry
+from feeds.parser.documents import Author, Chapter, EntrySource, FeedHead, ParsedCategory, ParsedEntry, Transcript
 from feeds.parser.entries import link_of_id
 from tests.support import feed_corpus, feed_pages
 from tests.support.feed_pages import ADDRESS, FEED, FULL, NOW, PLAIN, RENDERERS, UPDATED_ONLY, page, read_back
@@ -111,6 +111,19 @@ def test_addresses_have_the_characters_of_an_address(name: str) -> None:
     for path in ("%E6%BC%A2%E5%AD%97%20and%20more", "caf%C3%A9.mp3", "%C3%BCbersicht", "100%25.png"):
         assert path.encode() in document
     assert b"https://xn--bcher-kva.example/" in document
+
+
+@FORMATS
+def test_addresses_of_icons_chapters_and_transcripts_are_encoded_too(name: str) -> None:
+    odd, encoded = "https://bücher.example/über uns", b"https://xn--bcher-kva.example/%C3%BCber%20uns"
+    episode: dict[str, Any] = {
+        "chapters": (Chapter(1, url=f"{odd}/1", image=f"{odd}/2"),),
+        "chapters_url": f"{odd}/3",
+        "transcripts": (Transcript(f"{odd}/4"),),
+    }
+    document = RENDERERS[name].render(page(replace(PLAIN, **episode), feed=replace(FEED, icon=f"{odd}/5")))
+    assert [number for number in range(1, 6) if encoded + b"/%d" % number not in document] == []
+    assert odd.encode() not in document
 
 
 @FORMATS
