@@ -4,7 +4,6 @@ Podcasting 2.0 (podcastindex.org/namespace/1.0), Podlove Simple Chapters, iTunes
 """
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -82,7 +81,7 @@ def read_chapter_objects(chapters: Iterable[Mapping[str, Any]]) -> list[document
 def _make_chapter(start: object, *texts: object) -> documents.Chapter | None:
     if isinstance(start, bool) or not isinstance(start, int | float):
         return None
-    if not math.isfinite(start) or not 0 <= start < _MAX_SECONDS:
+    if not 0 <= start < _MAX_SECONDS:
         return None
     title, url, image = (text.strip() if isinstance(text, str) else "" for text in texts)
     return documents.Chapter(round(float(start), 3), " ".join(title.split()), url, image)
