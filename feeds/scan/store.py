@@ -180,7 +180,10 @@ def _store_changed(feed: Feed, rows: Collection[EntryRow], ids: Mapping[str, int
     groups: defaultdict[tuple[str, ...], list[Entry]] = defaultdict(list)
     fetched = _fetched_parts([ids[row.was] for row in rows]) if rows else {}
     for changed in rows:
-        row = replace(changed, data={**_kept_parts(fetched.get(ids[changed.was], {}), changed), **changed.data})
+        kept = _kept_parts(fetched.get(ids[changed.was], {}), changed)
+        row = replace(changed, data={**kept, **changed.data})
+        if "full" in kept:  # searches find the article for as long as it is shown
+            row = replace(row, text=readings.searchable_text(readings.entry_from_json(row.data)))
         groups[_overwritten_fields(row)].append(_make_entry(feed, row, 0, now, pk=ids[row.was]))
     for names, entries in groups.items():
         Entry.objects.bulk_create(

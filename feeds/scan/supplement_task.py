@@ -228,7 +228,8 @@ def _store_in_entry(row: Supplement, entry: Entry, found: Mapping[str, Any], now
         data = {name: value for name, value in stands.data.items() if name != _PARTS[row.kind]}
         data |= {name: found[name] for name in (_PARTS[row.kind],) if found.get(name)}
         if data != stands.data:
-            _write_entry(stands, data, now, found.get("text", stands.text))
+            own = stands.text if row.kind == CHAPTERS else readings.searchable_text(readings.entry_from_json(data))
+            _write_entry(stands, data, now, found.get("text", own))
         supplements.end_supplement(row, now, found.get("why", ""))
 
 

@@ -116,8 +116,19 @@ def test_a_changed_entry_keeps_its_article_until_it_is_extracted_anew(full: Feed
     origin.does("/tide", page(further="Corrected: it is the moon alone. " * 4))
     gather()
     assert (shown().summary, FURTHER.strip() in shown().content) == ("The tide, corrected…", True)
+    assert all(words in Entry.objects.get().text for words in ("tide corrected", "the moon pulls"))
     fetch_supplements()
     assert (asked(origin, "/tide"), "Corrected: it is" in shown().content) == (2, True)
+
+
+def test_searches_find_an_article_for_as_long_as_its_page_has_it(full: Feed, origin: Origin) -> None:
+    fetch_supplements()
+    origin.does("/tide", answer("200 OK", "Content-Type: text/html", body=b"<p>Sold.</p>"))
+    article_row_is_due = Supplement.objects.filter(kind=supplements.ARTICLE)
+    article_row_is_due.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
+    wait_until(lambda: not stores.fast_client("state").keys("retry:{0}:*:fetch:supplement:*"))
+    fetch_supplements()
+    assert (shown().content, "moon" in Entry.objects.get().text) == ("The tide…", False)
 
 
 def test_an_entry_that_is_whole_in_the_feed_by_now_is_shown_by_its_feed(full: Feed, origin: Origin) -> None:
