@@ -102,11 +102,16 @@ class HubTopic(models.Model):
 
     `version` is the last that its subscribers were to be told of, at `announced_at`. `entries` is the number of
     entries in deliveries; 0: as many as the page has. `digest` is of the address and the subject: another feed that
-    gets the same slug is another topic. A topic whose subject is gone has neither feed nor category.
+    gets the same slug is another topic. A topic whose subject is gone has neither feed nor category. No foreign keys:
+    earlier versions delete feeds and categories.
     """
 
-    feed = models.ForeignKey("feeds.Feed", null=True, related_name="hub_topics", on_delete=models.SET_NULL)
-    category = models.ForeignKey("feeds.Category", null=True, related_name="hub_topics", on_delete=models.SET_NULL)
+    feed = models.ForeignKey(
+        "feeds.Feed", null=True, related_name="hub_topics", on_delete=models.SET_NULL, db_constraint=False
+    )
+    category = models.ForeignKey(
+        "feeds.Category", null=True, related_name="hub_topics", on_delete=models.SET_NULL, db_constraint=False
+    )
     path = models.CharField("path", max_length=250)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     version = models.BigIntegerField(default=0, db_default=0, editable=False)

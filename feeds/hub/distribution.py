@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from resources import humanize, locks
@@ -23,7 +24,7 @@ from retry.work import Work
 
 from ..hub_models import HubTopic, Subscriber
 from ..push import leases, websub
-from ..push.leases import MAX_DELIVERY_FAILURES, SubscriberStatus
+from ..push.leases import FIRST_DELIVERY_PAUSE, MAX_DELIVERY_FAILURES, SubscriberStatus
 from ..push.offers import PushKind
 from . import registration, topics
 from .fetch_task import RESULTS_KEY, DeliveryResult, request_stamp
@@ -81,12 +82,14 @@ def begin_distribution(topic: HubTopic, now: datetime) -> bool:
     if chosen is None:
         return False
     entries, page = chosen
-    HubTopic.objects.filter(pk=topic.pk).update(version=page.version, entries=entries, announced_at=now)
-    owed = Subscriber.objects.filter(topic=topic, state=SubscriberStatus.VERIFIED.value, told_version__lt=page.version)
     later = now + timedelta(seconds=settings.HOT_SECONDS)
     at = Case(When(kind=PushKind.RSSCLOUD.value, then=Value(later)), default=Value(now))
-    owed.filter(due_at=None).update(wanted_version=page.version, due_at=at)
-    owed.filter(wanted_version__lt=page.version).update(wanted_version=page.version)
+    with transaction.atomic():  # a topic whose subscribers were not marked would not be looked at again
+        HubTopic.objects.filter(pk=topic.pk).update(version=page.version, entries=entries, announced_at=now)
+        current = Subscriber.objects.filter(topic=topic, state=SubscriberStatus.VERIFIED.value)
+        owed = current.filter(told_version__lt=page.version)
+        owed.filter(due_at=None).update(wanted_version=page.version, due_at=at)
+        owed.filter(wanted_version__lt=page.version).update(wanted_version=page.version)
     return True
 
 
@@ -199,6 +202,8 @@ def _note_failures(results: Iterable[DeliveryResult], now: datetime) -> None:
         result = by_pk[row.pk]
         if result.is_gone:
             registration.end_subscriber(row.pk, "Its callback is gone (410).", now)
+        elif result.is_uncounted:
+            _rows([row.pk]).update(due_at=now + FIRST_DELIVERY_PAUSE, reason=f"Not delivered: {result.trouble}")
         elif (pause := leases.pause_after_failures(row.failures + 1)) is None:
             why = f"Dropped after {MAX_DELIVERY_FAILURES} deliveries in vain: {result.trouble}"
             registration.end_subscriber(row.pk, why, now)
@@ -215,7 +220,9 @@ def prune_subscribers(now: datetime) -> None:
     ended, verified = SubscriberStatus.ENDED.value, SubscriberStatus.VERIFIED.value
     current = Subscriber.objects.filter(state=verified)
     current.filter(expires_at__lte=now).update(state=ended, ended_at=now, due_at=None, ask_at=None, intent="")
-    gone = Q(topic__feed__is_hidden=True) | Q(topic__feed=None, topic__category=None)
+    gone = Q(topic__feed__is_hidden=True) | Q(
+        topic__feed__slug=None, topic__category__slug=None
+    )  # of rows: ids may outlive them
     denied = {"intent": websub.DENIED, "reason": GONE_REASON, "asked_at": now, "ask_at": now, "asks": 0}
     lost = current.filter(gone).exclude(intent=websub.DENIED)
     lost.filter(kind=PushKind.RSSCLOUD.value).update(state=ended, ended_at=now, due_at=None, reason=GONE_REASON)

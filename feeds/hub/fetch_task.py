@@ -20,6 +20,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from resources import locks
 from resources.fetch import conf
 from resources.fetch.http.messages import (
+    Failure,
     Fetched,
     FetchFailed,
     FetchLimits,
@@ -134,12 +135,20 @@ def _build_ping(row: Subscriber, topic: str) -> FetchRequest:
 
 
 def _settle_question(row: Subscriber, outcome: Outcome, now: datetime) -> None:
+    """Settles the request, unless the callback could not be asked now: then it is asked again."""
+    if _is_uncounted(outcome):
+        return
     if row.intent != websub.DENIED and (why := _doubt(row, outcome)) == "":
         registration.confirm_request(row, now)
         return
     why = "" if row.intent == websub.DENIED else why
     _log.info("a subscriber has not confirmed", extra={"host": row.host, "topic": row.topic.path, "error": why})
     registration.reject_request(row, why, now)
+
+
+def _is_uncounted(outcome: Outcome) -> bool:
+    """True for troubles of this machine or its network, and where the whole host rests, maybe for another callback."""
+    return isinstance(outcome, FetchFailed) and outcome.failure in {Failure.OURS, Failure.POSTPONED}
 
 
 def _doubt(row: Subscriber, outcome: Outcome) -> str:
@@ -194,12 +203,16 @@ VERIFICATION, DELIVERY = VerifySubscriber(), DeliverTopic()
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """The result of a delivery of that version. `trouble` is empty for success; `is_gone`: the callback is gone."""
+    """The result of a delivery of that version. `trouble` is empty for success; `is_gone`: the callback is gone.
+
+    `is_uncounted`: it is not the subscriber that failed.
+    """
 
     pk: int
     version: int
     trouble: str = ""
     is_gone: bool = False
+    is_uncounted: bool = False
 
     @classmethod
     def read(cls, pk: int, version: int, outcome: Outcome) -> "DeliveryResult":
@@ -208,10 +221,10 @@ class DeliveryResult:
         if status is not None and 200 <= status < 300:
             return cls(pk, version)
         detail = outcome.detail if isinstance(outcome, FetchFailed) else "it answered 304"
-        return cls(pk, version, f"{detail.rstrip('.')}."[:200], status == GONE_STATUS)
+        return cls(pk, version, f"{detail.rstrip('.')}."[:200], status == GONE_STATUS, _is_uncounted(outcome))
 
     def to_json(self) -> str:
-        return json.dumps([self.pk, self.version, self.trouble, self.is_gone])
+        return json.dumps([self.pk, self.version, self.trouble, self.is_gone, self.is_uncounted])
 
     @classmethod
     def from_json(cls, held: str | bytes) -> "DeliveryResult":

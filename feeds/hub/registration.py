@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from redis.exceptions import RedisError
 
@@ -178,20 +178,28 @@ def asked_lease(row: Subscriber) -> timedelta:
 
 
 def confirm_request(row: Subscriber, now: datetime) -> None:
-    """Stores that the callback has confirmed the request that is in the row. Raises DatabaseError."""
+    """Stores that the callback has confirmed the request that is in the row. Raises DatabaseError.
+
+    It is owed the change that others were told of while it was asked.
+    """
     asked = Subscriber.objects.filter(pk=row.pk, asked_at=row.asked_at, intent=row.intent)
     if row.intent == websub.UNSUBSCRIBE:
         asked.update(**_ended_fields("Unsubscribed.", now))
         return
-    asked.update(
-        state=SubscriberStatus.VERIFIED.value,
-        sealed_secret=F("asked_secret"),
-        verified_at=now,
-        expires_at=now + asked_lease(row),
-        reason="",
-        failures=0,
-        **_settled_fields(),
-    )
+    with transaction.atomic():
+        topics = HubTopic.objects.select_for_update(no_key=True)  # no change is being marked now
+        told_of = topics.filter(pk=row.topic_id).values_list("version", flat=True).first() or 0
+        asked.update(
+            state=SubscriberStatus.VERIFIED.value,
+            sealed_secret=F("asked_secret"),
+            verified_at=now,
+            expires_at=now + asked_lease(row),
+            reason="",
+            failures=0,
+            **_settled_fields(),
+        )
+        missed = Subscriber.objects.filter(pk=row.pk, state=SubscriberStatus.VERIFIED.value)
+        missed.filter(wanted_version__lt=told_of).update(wanted_version=told_of, due_at=now)
 
 
 def reject_request(row: Subscriber, why: str, now: datetime) -> None:

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import models
-from django.db.migrations import AddField
+from django.db.migrations import AddField, CreateModel
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpResponse
 from django.test import Client
@@ -264,3 +264,21 @@ def test_processes_of_the_version_before_can_write_rows_without_the_new_columns(
     for each in added:
         field = apps.get_model(app, each.model_name)._meta.get_field(each.name)
         assert field.null or field.many_to_many or field.has_db_default(), f"{each.model_name}.{each.name}"
+
+
+@pytest.mark.parametrize("app", FIRST_UPGRADED)
+def test_processes_of_the_version_before_can_delete_rows_that_new_tables_name(app: str) -> None:
+    made = {
+        each.name.lower()
+        for (label, name), migration in MigrationLoader(None).disk_migrations.items()
+        if label == app and name >= FIRST_UPGRADED[app]
+        for each in migration.operations
+        if isinstance(each, CreateModel)
+    }
+    keys: list[Any] = [
+        field
+        for name in made
+        for field in apps.get_model(app, name)._meta.get_fields()
+        if isinstance(field, models.ForeignKey) and field.related_model._meta.model_name not in made
+    ]
+    assert [str(key) for key in keys if key.db_constraint] == []

@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from pytest_django import Settings
 
 from feeds import feed_rows
-from feeds.hub import distribution, fetch_task
+from feeds.hub import distribution, fetch_task, registration
 from feeds.hub.fetch_task import RESULTS_KEY, DeliveryResult
 from feeds.hub_models import HubTopic, Subscriber
 from feeds.models import Category, Feed
@@ -16,6 +17,7 @@ from feeds.push.offers import PushKind
 from resources import locks
 from resources.fetch import dispatch
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, WorkEnqueued
+from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
 from retry.claim_state import LaneFull
 from retry.errors import StoreUnavailable
 from retry.work import Work
@@ -30,6 +32,7 @@ from .conftest import Subscribers
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 CALLBACK = "https://reader.example.net/"
+UPDATE = QuerySet.update
 
 
 class Frontier:
@@ -79,6 +82,13 @@ def distribute(seconds: float = 0) -> int:
         second = distribution.distribute_changes(datetime.now(UTC))
         workers.work()
     return first + second + distribution.distribute_changes(datetime.now(UTC) + timedelta(seconds=seconds))
+
+
+def update_but_subscribers(rows: Any, **fields: Any) -> int:
+    """Stands for QuerySet.update in a process that dies before subscribers are marked."""
+    if rows.model is Subscriber:
+        raise StoreUnavailable("killed")
+    return UPDATE(rows, **fields)
 
 
 def note(*results: DeliveryResult) -> None:
@@ -189,6 +199,20 @@ def test_a_pass_that_dies_half_way_loses_no_subscriber(
     assert owed(frontier) == everybody
 
 
+def test_a_pass_that_dies_between_its_marks_begins_anew(
+    frontier: Frontier, subscribed: Subscribers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sea = support_feed_rows.feed("sea", entry(1))
+    row = subscribed(sea, CALLBACK)
+    change(sea)
+    monkeypatch.setattr(QuerySet, "update", update_but_subscribers)
+    with pytest.raises(StoreUnavailable):
+        distribute()
+    monkeypatch.setattr(QuerySet, "update", UPDATE)
+    assert distribute() == 1
+    assert owed(frontier) == [row.pk]
+
+
 def test_deliveries_whose_results_are_lost_are_handed_over_again(frontier: Frontier, subscribed: Subscribers) -> None:
     sea = support_feed_rows.feed("sea", entry(1))
     row = subscribed(sea, CALLBACK)
@@ -233,6 +257,66 @@ def test_a_failing_subscriber_is_told_more_and_more_rarely_by_another_lane_and_t
     assert pauses == [60 * 2**number for number in range(MAX_DELIVERY_FAILURES - 1)]
     assert (row.state, row.sealed_secret) == ("ended", "")
     assert Subscriber.objects.filter(state="in force").get() == other
+
+
+NOT_OF_THE_CALLBACK = pytest.mark.parametrize("failure", [Failure.OURS, Failure.POSTPONED])
+
+
+@NOT_OF_THE_CALLBACK
+def test_troubles_of_this_machine_and_rests_of_a_host_drop_no_subscriber(
+    frontier: Frontier, subscribed: Subscribers, failure: Failure
+) -> None:
+    sea = support_feed_rows.feed("sea", entry(1))
+    row = subscribed(sea, CALLBACK)
+    change(sea)
+    distribute()
+    version, timing = int(frontier.works[0].arguments[3]), OutcomeTiming(0, 0)
+    failed = FetchFailed(failure, "no connection to the proxy", timing)
+    for _ in range(MAX_DELIVERY_FAILURES + 1):
+        now = datetime.now(UTC)
+        note(DeliveryResult.read(row.pk, version, failed))
+        row.refresh_from_db()
+        assert (row.state, row.failures, "proxy" in row.reason) == ("in force", 0, True)
+        assert row.due_at is not None
+        assert row.due_at - now >= timedelta(seconds=59)
+    note(DeliveryResult(row.pk, version))
+    row.refresh_from_db()
+    assert (row.delivered, row.due_at, row.reason) == (1, None, "")
+
+
+@NOT_OF_THE_CALLBACK
+def test_troubles_of_this_machine_and_rests_of_a_host_reject_no_request(
+    subscribed: Subscribers, failure: Failure
+) -> None:
+    sea = support_feed_rows.feed("sea", entry(1))
+    asked: dict[str, Any] = {
+        "state": "asked",
+        "intent": "subscribe",
+        "asked_at": datetime.now(UTC),
+        "asked_seconds": 86_400,
+    }
+    row = subscribed(sea, CALLBACK, expires_at=None, **asked)
+    arguments = (CALLBACK, row.pk, fetch_task.request_stamp(row))
+    for came, is_there in ((failure, True), (Failure.PERMANENT, False)):
+        fetch_task.VERIFICATION.prepare(FetchFailed(came, "no", OutcomeTiming(0, 0)), *arguments)
+        assert Subscriber.objects.filter(state="asked", intent="subscribe").exists() is is_there
+
+
+def test_what_changes_while_a_callback_is_asked_is_owed_to_it(frontier: Frontier, subscribed: Subscribers) -> None:
+    sea = support_feed_rows.feed("sea", entry(1))
+    asked: dict[str, Any] = {
+        "state": "asked",
+        "intent": "subscribe",
+        "asked_at": datetime.now(UTC),
+        "asked_seconds": 86_400,
+    }
+    other, row = subscribed(sea, f"{CALLBACK}other"), subscribed(sea, CALLBACK, expires_at=None, **asked)
+    change(sea)
+    distribute()
+    assert owed(frontier) == [other.pk]
+    registration.confirm_request(row, datetime.now(UTC))
+    distribute()
+    assert owed(frontier) == [row.pk]
 
 
 def test_a_change_does_not_shorten_the_pause_of_a_failing_subscriber_which_then_gets_the_newest(
@@ -326,6 +410,21 @@ def test_subscribers_of_a_feed_that_is_gone_are_told_so_once(
     assert "hub.mode=denied" in request.url  # type: ignore[union-attr]
     distribution.prune_subscribers(datetime.now(UTC))
     assert distribute() == 0
+
+
+def test_a_feed_that_an_earlier_version_deleted_is_gone_for_its_subscribers_too(
+    frontier: Frontier, subscribed: Subscribers
+) -> None:
+    sea, land = support_feed_rows.feed("sea"), support_feed_rows.feed("land")
+    subscribed(sea, CALLBACK)
+    subscribed(land, CALLBACK)
+    Feed.objects.filter(pk=sea.pk)._raw_delete("default")
+    distribution.prune_subscribers(datetime.now(UTC))
+    assert distribute() == 1
+    (work,) = frontier.works
+    request = fetch_task.VERIFICATION.fetch(*work.arguments)
+    assert "hub.mode=denied" in request.url  # type: ignore[union-attr]
+    assert "sea.atom" in request.url  # type: ignore[union-attr]
 
 
 def test_questions_take_half_of_the_slots_at_the_most_and_are_not_asked_for_ever(
