@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0019_words_of_entries'),
+        ('feeds', '0020_change_log'),
     ]
 
     operations = [
