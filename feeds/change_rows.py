@@ -91,9 +91,11 @@ class Webhook(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     url = models.CharField("address", max_length=2000)
-    feed = models.ForeignKey("feeds.Feed", null=True, blank=True, related_name="webhooks", on_delete=models.CASCADE)
+    feed = models.ForeignKey(
+        "feeds.Feed", null=True, blank=True, related_name="webhooks", on_delete=models.CASCADE, db_constraint=False
+    )
     category = models.ForeignKey(
-        "feeds.Category", null=True, blank=True, related_name="webhooks", on_delete=models.CASCADE
+        "feeds.Category", null=True, blank=True, related_name="webhooks", on_delete=models.CASCADE, db_constraint=False
     )
     words = models.CharField(
         max_length=200,

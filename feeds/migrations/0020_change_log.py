@@ -71,8 +71,8 @@ class Migration(migrations.Migration):
                 ('delivered', models.PositiveIntegerField(default=0, editable=False, verbose_name='calls delivered')),
                 ('delivered_at', models.DateTimeField(editable=False, null=True, verbose_name='last delivery')),
                 ('answer', models.CharField(blank=True, editable=False, max_length=200, verbose_name='last answer')),
-                ('category', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='feeds.category')),
-                ('feed', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='feeds.feed')),
+                ('category', models.ForeignKey(blank=True, db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='feeds.category')),
+                ('feed', models.ForeignKey(blank=True, db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='feeds.feed')),
             ],
             options={
                 'ordering': ('name',),
