@@ -135,8 +135,8 @@ def _build_ping(row: Subscriber, topic: str) -> FetchRequest:
 
 
 def _settle_question(row: Subscriber, outcome: Outcome, now: datetime) -> None:
-    """Settles the request, unless the callback could not be asked now: then it is asked again."""
-    if _is_uncounted(outcome):
+    """Settles the request, unless this machine is in trouble: then the callback is asked again."""
+    if isinstance(outcome, FetchFailed) and outcome.failure is Failure.OURS:
         return
     if row.intent != websub.DENIED and (why := _doubt(row, outcome)) == "":
         registration.confirm_request(row, now)

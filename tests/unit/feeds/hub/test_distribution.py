@@ -259,10 +259,7 @@ def test_a_failing_subscriber_is_told_more_and_more_rarely_by_another_lane_and_t
     assert Subscriber.objects.filter(state="in force").get() == other
 
 
-NOT_OF_THE_CALLBACK = pytest.mark.parametrize("failure", [Failure.OURS, Failure.POSTPONED])
-
-
-@NOT_OF_THE_CALLBACK
+@pytest.mark.parametrize("failure", [Failure.OURS, Failure.POSTPONED])
 def test_troubles_of_this_machine_and_rests_of_a_host_drop_no_subscriber(
     frontier: Frontier, subscribed: Subscribers, failure: Failure
 ) -> None:
@@ -284,10 +281,7 @@ def test_troubles_of_this_machine_and_rests_of_a_host_drop_no_subscriber(
     assert (row.delivered, row.due_at, row.reason) == (1, None, "")
 
 
-@NOT_OF_THE_CALLBACK
-def test_troubles_of_this_machine_and_rests_of_a_host_reject_no_request(
-    subscribed: Subscribers, failure: Failure
-) -> None:
+def test_troubles_of_this_machine_reject_no_request(subscribed: Subscribers) -> None:
     sea = support_feed_rows.feed("sea", entry(1))
     asked: dict[str, Any] = {
         "state": "asked",
@@ -297,7 +291,7 @@ def test_troubles_of_this_machine_and_rests_of_a_host_reject_no_request(
     }
     row = subscribed(sea, CALLBACK, expires_at=None, **asked)
     arguments = (CALLBACK, row.pk, fetch_task.request_stamp(row))
-    for came, is_there in ((failure, True), (Failure.PERMANENT, False)):
+    for came, is_there in ((Failure.OURS, True), (Failure.PERMANENT, False)):
         fetch_task.VERIFICATION.prepare(FetchFailed(came, "no", OutcomeTiming(0, 0)), *arguments)
         assert Subscriber.objects.filter(state="asked", intent="subscribe").exists() is is_there
 
