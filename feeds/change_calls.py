@@ -81,11 +81,18 @@ def call_webhooks(now: datetime) -> int:
     """
 
     def call() -> int:
+        remove_orphans()
         for webhook in Webhook.objects.filter(enabled=True):
             write_batches(webhook, now)
         return hand_over_due_calls(now)
 
     return locks.run_alone(PASS_LOCK, PASS_LOCK_SECONDS, call)
+
+
+def remove_orphans() -> None:
+    """Deletes webhooks of feeds and categories that an earlier version deleted. Raises DatabaseError."""
+    of_feed, of_category = Q(feed__isnull=False, feed__slug=None), Q(category__isnull=False, category__slug=None)
+    Webhook.objects.filter(of_feed | of_category).delete()
 
 
 def write_batches(webhook: Webhook, now: datetime) -> None:

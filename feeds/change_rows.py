@@ -86,7 +86,8 @@ class Removal(models.Model):
 class Webhook(models.Model):
     """A receiver of new entries: of a feed, of a category, or of all feeds, or those that a search finds.
 
-    `cursor` is its place in the change log; empty: from now on. `answer` is of the last call.
+    `cursor` is its place in the change log; empty: from now on. `answer` is of the last call. No foreign keys: earlier
+    versions delete feeds and categories.
     """
 
     name = models.CharField(max_length=100, unique=True)

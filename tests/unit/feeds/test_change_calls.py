@@ -15,7 +15,7 @@ from feeds import change_calls, credentials, lifecycle
 from feeds.change_calls import TASK
 from feeds.change_rows import Webhook, WebhookCall
 from feeds.changes import numbers
-from feeds.models import Entry, Feed
+from feeds.models import Category, Entry, Feed
 from resources.fetch.frontier.jobs import ClaimedJob
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, Head, Hop, OutcomeTiming
 from retry.errors import PreparationError
@@ -102,6 +102,19 @@ def test_new_entries_are_told_once_and_old_ones_never() -> None:
     give(3)
     assert titles(told_of) == ["Entry 2"]
     assert len(jobs()) == 1
+
+
+def test_a_webhook_of_what_an_earlier_version_deleted_goes_with_it_and_no_other_does() -> None:
+    sea, land = feed("sea"), feed("land")
+    earth, sky = category("earth", land), category("sky", land)
+    hook("of sea", feed=sea)
+    hook("of earth", category=earth)
+    kept = {hook("of land", feed=land), hook("of sky", category=sky), hook("of all")}
+    Feed.objects.filter(pk=sea.pk)._raw_delete("default")
+    earth.feeds.clear()
+    Category.objects.filter(pk=earth.pk)._raw_delete("default")
+    give(1)
+    assert set(Webhook.objects.all()) == kept
 
 
 def test_a_call_is_signed_as_its_receiver_expects() -> None:
