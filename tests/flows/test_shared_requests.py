@@ -26,7 +26,7 @@ from feeds.subscriptions import renewals
 renewals.scan_subscriptions(datetime.now(UTC))
 """
 FEED = "from feeds.models import Feed; print(Feed.objects.get(url='{url}/feed').pk)"
-SUBSCRIPTION = "from feeds.models import Subscription; print(Subscription.objects.get(feed__url='{url}/open').pk)"
+SUBSCRIPTION = "from feeds.hub_models import Subscription; print(Subscription.objects.get(feed__url='{url}/open').pk)"
 SEAL_HEADER = """
 from resources.fetch import host_settings
 from resources.fetch.models import FetchHeader

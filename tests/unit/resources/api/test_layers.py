@@ -345,6 +345,7 @@ def test_the_description_names_every_operation_and_its_problems(layer: Layer, cl
         *("/api/resources", "/api/resources/{digest}", "/api/batches/{batch_id}", "/api/signed-urls"),
         *("/api/webhook-secret", "/api/feeds", "/api/feeds/{slug}", "/api/feeds/{slug}/entries"),
         *("/api/feeds/{slug}/fetch", "/api/feeds/{slug}/follow", "/api/feeds/{slug}/health"),
+        *("/api/entries", "/api/entries/stream", "/api/search"),
     }
     post = found["paths"]["/api/layers/{slug}/speeds"]["post"]
     assert set(post["requestBody"]["content"]) == {"text/csv", "application/x-ndjson", "application/jsonl"}
