@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import django
 import redis
@@ -45,6 +46,7 @@ RELEASE_WAIT_SECONDS = 60.0
 """How long a run with RELEASE=0 waits for a release."""
 ADVISORY_LOCK = 0x7461727279
 """The number of PostgreSQL's lock for releases: "tarry"."""
+LOCK_PAUSE_SECONDS = 0.2
 
 
 def main() -> None:
@@ -175,11 +177,21 @@ def _release_lock(data: DataDirectory) -> Iterator[None]:
     holder = connection.copy()  # a migration may close the usual one
     try:
         holder.set_autocommit(False)  # a lock of a transaction ends with it behind a pooler, too
-        with holder.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [ADVISORY_LOCK])
+        while not _take_lock(holder):
+            time.sleep(LOCK_PAUSE_SECONDS)
         yield
     finally:
         holder.close()
+
+
+def _take_lock(holder: Any) -> bool:
+    """Tries to take the lock. A statement that waits for it would hold up an index that is made concurrently."""
+    with holder.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [ADVISORY_LOCK])
+        [is_taken] = cursor.fetchone()
+    if not is_taken:
+        holder.rollback()
+    return bool(is_taken)
 
 
 def collect_static(note: Path) -> None:
