@@ -43,7 +43,7 @@ from .change_rows import Webhook, WebhookCall
 from .changes import log
 from .changes.log import ChangePage, PageBounds
 from .changes.positions import ChangeCursor, ChangeScope
-from .errors import CursorError
+from .errors import CursorError, FeedError
 from .models import ALL_SLUG, Category, Entry
 from .pages import change_page, entry_search
 from .pages.search_terms import SearchQuery
@@ -83,7 +83,10 @@ def call_webhooks(now: datetime) -> int:
     def call() -> int:
         remove_orphans()
         for webhook in Webhook.objects.filter(enabled=True):
-            write_batches(webhook, now)
+            try:
+                write_batches(webhook, now)
+            except FeedError as error:  # its search: the others go on, and it does in the next pass
+                _log.warning("a webhook waits", extra={"webhook": webhook.name, "error": str(error)})
         return hand_over_due_calls(now)
 
     return locks.run_alone(PASS_LOCK, PASS_LOCK_SECONDS, call)

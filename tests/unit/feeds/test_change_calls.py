@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.test import Client
@@ -15,7 +16,9 @@ from feeds import change_calls, credentials, lifecycle
 from feeds.change_calls import TASK
 from feeds.change_rows import Webhook, WebhookCall
 from feeds.changes import numbers
+from feeds.errors import SearchTimeoutError
 from feeds.models import Category, Entry, Feed
+from feeds.pages import entry_search
 from resources.fetch.frontier.jobs import ClaimedJob
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, Head, Hop, OutcomeTiming
 from retry.errors import PreparationError
@@ -128,6 +131,18 @@ def test_a_call_is_signed_as_its_receiver_expects() -> None:
     again = TASK.fetch(*arguments(call))
     assert isinstance(again, FetchRequest)
     assert (again.headers["webhook-id"], again.body) == (asked.headers["webhook-id"], asked.body)
+
+
+def test_a_webhook_whose_search_fails_holds_up_no_other_and_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sea = feed("sea")
+    slow, other = hook("a", words="entry"), hook("b")
+    with monkeypatch.context() as patched:
+        patched.setattr(entry_search, "choose_matches", Mock(side_effect=SearchTimeoutError("It takes too long.")))
+        add(sea, entry(1))
+        give(1)
+    assert (titles(slow), titles(other)) == ([], ["Entry 1"])
+    give(2)
+    assert titles(slow) == ["Entry 1"]
 
 
 def test_a_webhook_is_told_of_its_feed_its_category_or_its_words() -> None:
