@@ -18,11 +18,12 @@ ITEM = "<item><guid isPermaLink='false'>{0}</guid><title>{0}</title></item>"
 
 
 @contextmanager
-def origin() -> Iterator[int]:
-    """An origin at all loopback addresses, in a process of its own: its port."""
-    with socket.create_server(("0.0.0.0", 0), backlog=1024) as listening:
-        module = [sys.executable, "-m", "benchmarks.feeds.hub_origin", str(listening.fileno())]
-        command = ["setpriv", "--pdeathsig", "KILL", *module]
+def origin(module: str = "benchmarks.feeds.hub_origin") -> Iterator[int]:
+    """An origin at all loopback addresses, and no others, in a process of its own: its port."""
+    with socket.create_server(("0.0.0.0", 0), backlog=4096) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
+        run = [sys.executable, "-m", module, str(listening.fileno())]
+        command = ["setpriv", "--pdeathsig", "KILL", *run]
         process = subprocess.Popen(command, pass_fds=[listening.fileno()])
         try:
             yield listening.getsockname()[1]

@@ -10,14 +10,14 @@ import hashlib
 import hmac
 import json
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import uvloop
 from aiohttp import web
+
+from . import hub_origin
 
 SLOW_SECONDS = 3.0
 
@@ -26,18 +26,9 @@ def secret_of(number: int) -> str:
     return f"the secret of {number}"
 
 
-@contextmanager
-def subscribers() -> Iterator[int]:
+def subscribers() -> AbstractContextManager[int]:
     """An origin at all loopback addresses, in a process of its own: its port."""
-    with socket.create_server(("0.0.0.0", 0), backlog=4096) as listening:
-        module = [sys.executable, "-m", "benchmarks.feeds.subscriber_origin", str(listening.fileno())]
-        command = ["setpriv", "--pdeathsig", "KILL", *module]
-        process = subprocess.Popen(command, pass_fds=[listening.fileno()])
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            process.terminate()
-            process.wait()
+    return hub_origin.origin("benchmarks.feeds.subscriber_origin")
 
 
 class Callbacks:

@@ -10,6 +10,7 @@ from pytest_django import Settings
 from feeds import catalogue, supplements
 from feeds.addresses import FeedLocation
 from feeds.catalogue import FeedEdit
+from feeds.changes import numbers
 from feeds.models import Entry, Feed, Supplement
 from feeds.pages import page_entries
 from feeds.parser.documents import ParsedEntry
@@ -96,6 +97,24 @@ def test_the_article_of_an_excerpt_is_shown_with_the_excerpt_as_its_summary(full
     assert Entry.objects.get().size > len(found.content)
     assert Feed.objects.get().version > version
     assert (article_row().due_at, article_row().reason) == (None, "")
+
+
+def test_an_article_that_comes_or_goes_is_a_change_for_programs(full: Feed, origin: Origin) -> None:
+    seen = [give_numbers()]
+    fetch_supplements()
+    seen.append(give_numbers())
+    Feed.objects.update(full_content=False)
+    supplements.switch_articles(full.pk, datetime.now(UTC))
+    fetch_supplements()
+    seen.append(give_numbers())
+    assert "full" not in Entry.objects.get().data
+    assert seen == sorted(set(seen))
+
+
+def give_numbers() -> int:
+    """Numbers what has changed; the number of the only entry's last change."""
+    numbers.number_changes(datetime.now(UTC))
+    return Entry.objects.get().change_number or 0
 
 
 def test_an_extraction_is_no_change_of_the_feed(full: Feed, origin: Origin) -> None:
