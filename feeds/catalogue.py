@@ -63,7 +63,8 @@ def add_feeds(wanted: Sequence[ListedFeed], now: datetime) -> AddedFeeds:
         new = frozenset(feed.pk for digest, feed in rows.items() if digest not in before)
         paths = [(rows[digest].pk, each.categories) for digest, each in by_digest.items()]
         recategorised = _categorise_feeds(paths) - new
-        feed_rows.touch_feeds(recategorised, now)
+        shown = {feed.pk for feed in rows.values() if feed.pk in new and not feed.is_hidden}
+        feed_rows.touch_feeds(recategorised | shown, now)
         if new:
             numbers.check_feeds(new)
             transaction.on_commit(feed_rows.ask_for_scan)

@@ -281,7 +281,8 @@ class Entry(models.Model):
 class Supplement(models.Model):
     """A document fetched beside a feed: an entry's article or chapters, or the page that names the site's icon.
 
-    `mark` is the `content` of the entry that it was wanted for. No foreign keys: earlier versions delete entries.
+    `mark` is the `content` of the entry that it was wanted for. `handed_over_at`: the fetchers have it since then. No
+    foreign keys: earlier versions delete entries.
     """
 
     entry = models.ForeignKey(Entry, null=True, on_delete=models.CASCADE, db_constraint=False)
@@ -292,6 +293,7 @@ class Supplement(models.Model):
     due_at = models.DateTimeField("next fetch", null=True)
     tries = models.PositiveSmallIntegerField(default=0)
     fetched_at = models.DateTimeField(null=True)
+    handed_over_at = models.DateTimeField(null=True)
     reason = models.TextField(blank=True)
 
     class Meta:
@@ -299,7 +301,12 @@ class Supplement(models.Model):
             models.UniqueConstraint(fields=("entry", "kind"), name="one_supplement_of_an_entry"),
             models.UniqueConstraint(fields=("feed", "kind"), name="one_supplement_of_a_feed"),
         )
-        indexes = (models.Index(fields=("due_at",), condition=Q(due_at__isnull=False), name="due_supplements"),)
+        indexes = (
+            models.Index(fields=("due_at",), condition=Q(due_at__isnull=False), name="due_supplements"),
+            models.Index(
+                fields=("handed_over_at",), condition=Q(handed_over_at__isnull=False), name="supplements_in_hand"
+            ),
+        )
 
 
 class Scan(models.Model):

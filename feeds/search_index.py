@@ -102,6 +102,10 @@ CREATE TABLE {INDEX_TABLE}
  WITH (toast_tuple_target = 128);
 """
 _POSTGRES_INDEX = f"""INSERT INTO {INDEX_TABLE} (entry_id, feed_id, happened_at, words)"""
+_POSTGRES_READ = (
+    "{row}.feed_id, {row}.happened_at, {row}.title, {row}.text, "
+    "jsonb_path_query_array({row}.data, '$.authors[*]'), jsonb_path_query_array({row}.data, '$.categories[*]')"
+)
 _POSTGRES_TRIGGERS = f"""
 CREATE OR REPLACE FUNCTION feeds_index_entry() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -118,8 +122,13 @@ BEGIN
   RETURN NULL;
 END $$;
 DROP TRIGGER IF EXISTS feeds_entry_words ON feeds_entry;
-CREATE TRIGGER feeds_entry_words AFTER INSERT OR DELETE OR UPDATE OF feed_id, title, text, data, happened_at
+CREATE TRIGGER feeds_entry_words AFTER INSERT OR DELETE
  ON feeds_entry FOR EACH ROW EXECUTE FUNCTION feeds_index_entry();
+DROP TRIGGER IF EXISTS feeds_entry_words_update ON feeds_entry;
+CREATE TRIGGER feeds_entry_words_update AFTER UPDATE OF feed_id, title, text, data, happened_at
+ ON feeds_entry FOR EACH ROW
+ WHEN (({_POSTGRES_READ.format(row="OLD")}) IS DISTINCT FROM ({_POSTGRES_READ.format(row="NEW")}))
+ EXECUTE FUNCTION feeds_index_entry();
 DROP TRIGGER IF EXISTS feeds_entry_words_truncate ON feeds_entry;
 CREATE TRIGGER feeds_entry_words_truncate AFTER TRUNCATE
  ON feeds_entry FOR EACH STATEMENT EXECUTE FUNCTION feeds_index_entry();
@@ -130,6 +139,7 @@ _POSTGRES_GIN = (  # a short list of what is not yet in the tree: each search re
 )
 _POSTGRES_DROP = f"""
 DROP TRIGGER IF EXISTS feeds_entry_words ON feeds_entry;
+DROP TRIGGER IF EXISTS feeds_entry_words_update ON feeds_entry;
 DROP TRIGGER IF EXISTS feeds_entry_words_truncate ON feeds_entry;
 DROP FUNCTION IF EXISTS feeds_index_entry, feeds_entry_words, feeds_name_words, feeds_words, feeds_fold;
 DROP TABLE IF EXISTS {INDEX_TABLE};
@@ -145,6 +155,13 @@ def create_index() -> None:
             _create_sqlite_triggers(cursor)
         else:
             cursor.execute(_POSTGRES_FUNCTIONS + _POSTGRES_TABLE + _POSTGRES_TRIGGERS)
+
+
+def renew_triggers() -> None:
+    """Replaces PostgreSQL's triggers of an earlier version; SQLite's have stayed the same."""
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_POSTGRES_TRIGGERS)
 
 
 def fill_index() -> None:

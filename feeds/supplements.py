@@ -72,7 +72,7 @@ def _want(feed: Feed, wanted: Sequence[WantedSupplement], now: datetime) -> int:
         rows,
         update_conflicts=True,
         unique_fields=["entry", "kind"],
-        update_fields=["url", "mark", "due_at", "tries", "reason"],
+        update_fields=["url", "mark", "due_at", "tries", "reason", "handed_over_at"],
     )
     return len(rows)
 
@@ -102,6 +102,15 @@ def due_supplements(now: datetime) -> QuerySet[Supplement]:
     """The due supplements, the longest due first, with their entries and feeds."""
     rows = Supplement.objects.filter(due_at__lte=now).order_by("due_at")
     return rows.select_related("entry__feed", "feed").defer("entry__text", "entry__data")
+
+
+def addresses_in_hand(until: datetime) -> list[str]:
+    """The addresses of supplements that the fetchers have, which are handed over again until then.
+
+    Of icons that are looked for on the site's page, the site's.
+    """
+    rows = Supplement.objects.filter(handed_over_at__isnull=False, due_at__lte=until)
+    return [url or site or "" for url, site in rows.values_list("url", "feed__site")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +168,10 @@ def look_for_icon_at(row: Supplement, url: str, now: datetime) -> None:
     _settle(row, url=url, due_at=now)
 
 
+def postpone_supplement(row: Supplement, at: datetime) -> None:
+    """Puts off a supplement that the fetchers do not take now."""
+    _settle(row, due_at=at)
+
+
 def _settle(row: Supplement, **fields: object) -> None:
-    Supplement.objects.filter(pk=row.pk, mark=row.mark).update(**fields)
+    Supplement.objects.filter(pk=row.pk, mark=row.mark).update(handed_over_at=None, **fields)

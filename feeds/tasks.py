@@ -76,6 +76,7 @@ def prune_feeds() -> None:
     now = datetime.now(UTC)
     with _outage_logged("entries could not be pruned"):
         upkeep.prune_old_entries(now, PRUNE_SECONDS)
+        upkeep.prune_supplements(now)
         change_calls.prune_given_up(now - timedelta(days=settings.FEEDS_REMOVALS_DAYS))
         numbers.prune_log(now - timedelta(days=settings.FEEDS_REMOVALS_DAYS), PRUNE_SECONDS)
         scanner.prune_scans(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))

@@ -1,4 +1,4 @@
-"""Prunes old entries, and mails the admins about failing feeds.
+"""Prunes old entries and supplements without entries, and mails the admins about failing feeds.
 
 Only entries that have left their feed's document are deleted: others would come back as new with the next fetch.
 """
@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db.models import F, Q
+from django.db.models import F, Max, Q
 
 from resources import humanize, locks
 
 from .changes import numbers
-from .models import Entry, Feed
+from .models import Entry, Feed, Supplement
 
 ENTRIES_PER_DELETION = 500
 
@@ -47,6 +47,26 @@ def prune_old_entries(now: datetime, seconds: float) -> int:
         removed += gone
         if gone < ENTRIES_PER_DELETION or time.monotonic() >= until:
             return removed
+
+
+SUPPLEMENTS_AT_ONCE = 10_000
+"""Ids of supplements that are looked at in a minute: a million in less than two hours."""
+
+
+def prune_supplements(now: datetime) -> int:
+    """Deletes supplements of entries and feeds that an earlier version deleted, of the ids whose turn is this minute.
+
+    Returns how many. Raises DatabaseError.
+    """
+    last = Supplement.objects.aggregate(Max("pk"))["pk__max"] or 0
+    first = int(now.timestamp() // 60) % (last // SUPPLEMENTS_AT_ONCE + 1) * SUPPLEMENTS_AT_ONCE
+    without_entry, without_feed = Q(entry__isnull=False, entry__identity=None), Q(feed__isnull=False, feed__slug=None)
+    in_turn = Supplement.objects.filter(pk__gte=first, pk__lt=first + SUPPLEMENTS_AT_ONCE)
+    orphans = list(in_turn.filter(without_entry | without_feed).values_list("pk", flat=True))
+    return sum(
+        Supplement.objects.filter(pk__in=orphans[place : place + ENTRIES_PER_DELETION]).delete()[0]
+        for place in range(0, len(orphans), ENTRIES_PER_DELETION)
+    )
 
 
 MAX_MAILED_FEEDS = 100

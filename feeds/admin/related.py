@@ -32,6 +32,8 @@ from .forms import CategoryForm
 _MAX_SCAN_FETCHES = 20_000
 """Fetches of one scan that count: a scan has at most a quarter as many feeds, and few are fetched again."""
 _HOSTS_PER_QUERY = 500
+MAX_SHOWN_CHARACTERS = 100
+"""Of an address in a list: the row's page has all of it."""
 
 _FetchRow = tuple[str, str, datetime, float, str]
 """The digest of the address, the host, the start, the seconds, the outcome."""

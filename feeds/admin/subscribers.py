@@ -8,12 +8,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from resources import humanize
 
 from ..hub_models import HubTopic, Subscriber
 from ..push.leases import SubscriberStatus
-from .related import UnchangeableAdmin
+from .related import MAX_SHOWN_CHARACTERS, UnchangeableAdmin
 
 _IN_FORCE = Q(subscribers__state=SubscriberStatus.VERIFIED.value)
 
@@ -21,6 +22,7 @@ _IN_FORCE = Q(subscribers__state=SubscriberStatus.VERIFIED.value)
 @admin.register(HubTopic)
 class HubTopicAdmin(UnchangeableAdmin):
     list_display = ("address", "number", "told")
+    fields = readonly_fields = ("path", "feed", "category", "number", "told")
     search_fields = ("path",)
     search_help_text = "Search by path."
 
@@ -48,7 +50,12 @@ class HubTopicAdmin(UnchangeableAdmin):
 class SubscriberAdmin(UnchangeableAdmin):
     """Deleting a row ends the subscription at once: nothing more is sent to its callback."""
 
-    list_display = ("at", "of_topic", "stands", "deliveries", "expires_at")
+    list_display = ("at", "of_topic", "stands", "deliveries")
+    list_display_links = ("at",)
+    fields = readonly_fields = (
+        *("topic", "kind", "callback", "stands", "verified_at", "expires_at"),
+        *("deliveries", "failures", "due_at", "asked_at"),
+    )
     list_filter = ("state", "kind")
     list_select_related = ("topic",)
     search_fields = ("host", "topic__path")
@@ -56,16 +63,18 @@ class SubscriberAdmin(UnchangeableAdmin):
 
     @admin.display(description="callback", ordering="host")
     def at(self, row: Subscriber) -> SafeString:
-        about = f"{row.get_kind_display()} · {row.callback}"
+        about = f"{row.get_kind_display()} · {Truncator(row.callback).chars(MAX_SHOWN_CHARACTERS)}"
         return format_html('<span class="name">{}</span><span class="quiet">{}</span>', row.host, about)
 
     @admin.display(description="topic", ordering="topic__path")
-    def of_topic(self, row: Subscriber) -> str:
-        return row.topic.path
+    def of_topic(self, row: Subscriber) -> SafeString:
+        return format_html('<span class="name">{}</span>', row.topic.path)
 
     @admin.display(description="state", ordering="state")
     def stands(self, row: Subscriber) -> SafeString:
-        return format_html('{}<span class="quiet">{}</span>', row.state, row.reason)
+        lease = f"Its lease ends {humanize.format_ago(row.expires_at, datetime.now(UTC))}." if row.expires_at else ""
+        about = " ".join(filter(None, (row.reason, lease)))
+        return format_html('<span class="reason">{}</span><span class="quiet">{}</span>', row.state, about)
 
     @admin.display(description="deliveries", ordering="delivered")
     def deliveries(self, row: Subscriber) -> SafeString:

@@ -1,7 +1,8 @@
 """The admin of webhooks, and of their calls: those that wait, and those that were given up."""
 
+import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -9,6 +10,10 @@ from django.core.exceptions import ValidationError
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from resources import humanize
 from resources.fetch.http.messages import FetchError
@@ -18,13 +23,22 @@ from .. import change_calls, credentials
 from ..change_rows import Webhook, WebhookCall
 from ..errors import PageQueryError
 from ..pages.search_terms import SearchQuery
-from .related import UnchangeableAdmin
+from .related import MAX_SHOWN_CHARACTERS, UnchangeableAdmin
+
+WANTED_FIELDS = ("name", "url", "feed", "category", "words", "with_changes", "enabled")
+_REASONED = '<span class="reason">{}</span><span class="quiet">{}</span>'
+_CALLS = "admin:feeds_webhookcall_changelist"
 
 
 class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Webhook
-        fields = ("name", "url", "feed", "category", "words", "with_changes", "enabled")
+        fields = WANTED_FIELDS
+        help_texts: ClassVar[dict[str, str]] = {
+            "url": "It is called with each batch of entries, by a signed POST.",
+            "feed": "Only its entries. Without a feed and a category: those of all feeds.",
+            "category": "Only entries of its feeds, and of those in categories below it.",
+        }
 
     def clean_url(self) -> str:
         try:
@@ -50,30 +64,49 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(Webhook)
 class WebhookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
     form = WebhookForm
-    list_display = ("name", "url", "selects", "enabled", "waiting", "given_up", "last_delivery", "answer")
+    list_display = ("named", "selects", "enabled", "calls", "answered")
+    list_display_links = ("named",)
     list_select_related = ("feed", "category")
     search_fields = ("name", "url")
+    search_help_text = "Search by name or address."
     autocomplete_fields = ("feed", "category")
-    readonly_fields = ("delivered", "delivered_at", "answer")
+    readonly_fields = ("calls", "delivered_calls", "answered")
     actions = ("send_test", "replace_secret")
     show_full_result_count = False
 
+    class Media:
+        css: ClassVar[dict[str, tuple[str, ...]]] = {"all": ("feeds/admin.css",)}
+
+    @admin.display(description="webhook", ordering="name")
+    def named(self, webhook: Webhook) -> SafeString:
+        shown = Truncator(webhook.url).chars(MAX_SHOWN_CHARACTERS)
+        return format_html('<span class="name">{}</span><span class="quiet">{}</span>', webhook.name, shown)
+
     @admin.display(description="entries of")
-    def selects(self, webhook: Webhook) -> str:
-        subject = str(webhook.feed or webhook.category or "all feeds")
-        return f"{subject}, with “{webhook.words}”" if webhook.words else subject
+    def selects(self, webhook: Webhook) -> SafeString:
+        words = f"with “{webhook.words}”" if webhook.words else ""
+        subject = webhook.feed or webhook.category or "all feeds"
+        return format_html('<span class="name">{}</span><span class="quiet">{}</span>', subject, words)
 
-    @admin.display(description="waiting")
-    def waiting(self, webhook: Any) -> str:
-        return f"{webhook.waiting_calls:,}"
+    @admin.display(description="calls")
+    def calls(self, webhook: Any) -> SafeString:
+        there = f"{reverse(_CALLS)}?webhook__id__exact={webhook.pk}&state="
+        numbers = (("waiting", "waiting", webhook.waiting_calls), ("given-up", "given up", webhook.given_up_calls))
+        links = [(f"{there}{state}", f"{number:,} {words}") for state, words, number in numbers if number]
+        return format_html_join(" ", '<a class="calls" href="{}">{}</a>', links) or format_html("{}", "none")
 
-    @admin.display(description="given up")
-    def given_up(self, webhook: Any) -> str:
-        return f"{webhook.given_up_calls:,}"
+    @admin.display(description="last answer", ordering="delivered_at")
+    def answered(self, webhook: Webhook) -> SafeString:
+        ago = humanize.format_ago(webhook.delivered_at, datetime.now(UTC))
+        about = f"last delivery {ago}" if webhook.delivered_at else "nothing delivered yet"
+        return format_html(_REASONED, webhook.answer or "not called yet", about)
 
-    @admin.display(description="last delivery", ordering="delivered_at")
-    def last_delivery(self, webhook: Webhook) -> str:
-        return humanize.format_ago(webhook.delivered_at, datetime.now(UTC))
+    @admin.display(description="calls delivered")
+    def delivered_calls(self, webhook: Webhook) -> str:
+        return f"{webhook.delivered:,}"
+
+    def get_fields(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
+        return WANTED_FIELDS if obj is None else (*WANTED_FIELDS, *self.readonly_fields)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Webhook]:
         rows: QuerySet[Webhook] = super().get_queryset(request)
@@ -138,14 +171,37 @@ class GivenUpFilter(admin.SimpleListFilter):
 
 @admin.register(WebhookCall)
 class WebhookCallAdmin(UnchangeableAdmin):
-    list_display = ("id", "webhook", "created_at", "entries", "attempts", "stands", "answer")
+    list_display = ("of_webhook", "made", "entries", "attempts", "stands")
+    list_display_links = ("of_webhook",)
     list_filter = (GivenUpFilter, "webhook")
     list_select_related = ("webhook",)
+    fields = readonly_fields = ("webhook", "made", "entries", "attempts", "stands", "document")
     actions = ("send_again",)
 
+    @admin.display(description="call", ordering="webhook__name")
+    def of_webhook(self, call: WebhookCall) -> SafeString:
+        return format_html('<span class="name">{}</span><span class="quiet">{}</span>', call.webhook.name, call.pk)
+
+    @admin.display(description="made", ordering="created_at")
+    def made(self, call: WebhookCall) -> str:
+        return humanize.format_ago(call.created_at, datetime.now(UTC))
+
     @admin.display(description="next attempt", ordering="due_at")
-    def stands(self, call: WebhookCall) -> str:
-        return "given up" if call.due_at is None else humanize.format_ago(call.due_at, datetime.now(UTC))
+    def stands(self, call: WebhookCall) -> SafeString:
+        is_late = call.due_at is not None and call.due_at <= datetime.now(UTC)
+        due = "now" if is_late else humanize.format_ago(call.due_at, datetime.now(UTC))
+        return format_html(_REASONED, "given up" if call.due_at is None else due, call.answer)
+
+    @admin.display(description="body")
+    def document(self, call: WebhookCall) -> SafeString:
+        return format_html(
+            '<pre class="document">{}</pre>', json.dumps(json.loads(call.body), indent=1, ensure_ascii=False)
+        )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookCall]:
+        """The list reads no bodies, which may be long."""
+        rows: QuerySet[WebhookCall] = super().get_queryset(request)
+        return rows.defer("body")
 
     @admin.action(description="Send again", permissions=["send"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[WebhookCall]) -> None:

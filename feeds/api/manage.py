@@ -14,6 +14,7 @@ from resources.problems import Problem
 from resources.tokens import auth
 
 from .. import addresses, catalogue, feed_rows, followers, lifecycle, readings, supplements
+from ..addresses import FeedLocation
 from ..errors import FeedAddressError, FeedError
 from ..models import MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, Feed
 from . import (
@@ -27,6 +28,7 @@ FeedTitle = Annotated[str, Field(max_length=500)]
 IntervalSeconds = Annotated[int, Field(ge=MIN_INTERVAL_SECONDS, le=MAX_INTERVAL_SECONDS)]
 CategoryName = Annotated[str, Field(min_length=1, max_length=200)]
 CategoryNames = Annotated[list[CategoryName], Field(min_length=1, max_length=MAX_CATEGORY_DEPTH)]
+FULL_CONTENT = "Fetches the page of each entry whose text is an excerpt, and gives its article."
 
 _log = logging.getLogger("tarry.api")
 
@@ -44,6 +46,7 @@ class ToAdd(Schema):
         description="Each with its parents, the outermost first. Missing categories are created.",
         examples=[[["News", "Technology"]]],
     )
+    full_content: bool = Field(default=False, description=f"{FULL_CONTENT} A feed that is known stays as it is.")
 
 
 class ToChange(Schema):
@@ -54,9 +57,7 @@ class ToChange(Schema):
     title: FeedTitle | None = None
     paused: bool | None = None
     hidden: bool | None = Field(default=None, description="Excludes the feed from combined feeds and public pages.")
-    full_content: bool | None = Field(
-        default=None, description="Fetches the page of each entry whose text is an excerpt, and gives its article."
-    )
+    full_content: bool | None = Field(default=None, description=FULL_CONTENT)
     least_seconds: IntervalSeconds | None = Field(default=None, description="The minimum interval between checks.")
     most_seconds: IntervalSeconds | None = Field(default=None, description="The maximum interval between checks.")
 
@@ -78,17 +79,25 @@ def add_feed(request: HttpRequest, wanted: ToAdd) -> Status[FeedDescribed]:
     now = datetime.now(UTC)
     try:
         address = addresses.read_address(wanted.url)
-        paths = [tuple(path) for path in wanted.categories]
-        feed, is_new = catalogue.add_feed(address, title=wanted.title, categories=paths, now=now)
+        feed, is_new = _add_feed(address, wanted, now)
     except FeedAddressError as error:
         raise Problem(422, f"url: {error}") from error
     except FeedError as error:
         raise Problem(503, str(error), 1) from error
-    if is_new:  # one that was there and is in more categories now was touched with them
-        feed_rows.touch_feeds([feed.pk], now)
+    if is_new:
         feed_rows.flag_feeds([feed.pk], now)
         _log.info("feed added", extra={"token": token.name, "feed": feed.slug})
     return Status(201 if is_new else 200, read.description_for(request, feed))
+
+
+def _add_feed(address: FeedLocation, wanted: ToAdd, now: datetime) -> tuple[Feed, bool]:
+    paths = [tuple(path) for path in wanted.categories]
+    with transaction.atomic():
+        feed, is_new = catalogue.add_feed(address, title=wanted.title, categories=paths, now=now)
+        if is_new and wanted.full_content:
+            feed.full_content = True
+            feed.save(update_fields=["full_content"])
+    return feed, is_new
 
 
 @router.patch("/feeds/{slug}", response=FeedDescribed, summary="Change a feed", **_with_token(400, 404))

@@ -20,7 +20,7 @@ from resources.tokens import auth
 from resources.tokens.models import ApiToken
 from retry import deferral
 
-from .. import addresses, categories, feed_rows, followers, health
+from .. import categories, feed_rows, followers, health
 from ..errors import PageQueryError, SearchTimeoutError
 from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
@@ -212,7 +212,7 @@ def _copy_fields(row: object, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def feed_description(
-    feed: Feed, categories: tuple[CategoryPath, ...], subscribers: int, site: str, *, with_url: bool
+    feed: Feed, categories: tuple[CategoryPath, ...], subscribers: int, site: str, icon: str, *, with_url: bool
 ) -> FeedDescribed:
     page = f"{site}/feeds/{feed.slug}"
     return FeedDescribed(
@@ -224,7 +224,7 @@ def feed_description(
         standing=health.health_word(feed),
         hidden=feed.is_hidden,
         full_content=feed.full_content,
-        icon=f"{site}{path}" if (path := render.mirror_url(addresses.without_secrets(feed.icon, feed.url))) else None,
+        icon=f"{site}{icon}" if icon else None,
         subscribers=subscribers,
         atom=f"{page}.atom",
         rss=f"{page}.rss",
@@ -373,11 +373,9 @@ def description_for(request: HttpRequest, feed: Feed) -> FeedDescribed:
 
 def _descriptions_for(request: HttpRequest, feeds: list[Feed]) -> list[FeedDescribed]:
     paths, site, with_url = categories.paths_by_feed(feeds), deferral.public_url(request), may_manage(request)
-    counts = followers.count_subscribers([feed.pk for feed in feeds])
-    return [
-        feed_description(feed, paths[feed.pk], counts.get(feed.pk, 0), site, with_url=with_url)  # 0: deleted just now
-        for feed in feeds
-    ]
+    counts, icons = followers.count_subscribers([feed.pk for feed in feeds]), render.icon_addresses(feeds)
+    found = [(feed, paths[feed.pk], counts.get(feed.pk, 0), icons.get(feed.pk, "")) for feed in feeds]  # 0: deleted now
+    return [feed_description(*each[:3], site, each[3], with_url=with_url) for each in found]
 
 
 def _next_url(request: HttpRequest, given: Mapping[str, str | int | None]) -> str:

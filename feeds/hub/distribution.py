@@ -7,6 +7,7 @@ another host's. Those that failed go by a lane of their own, so that they take n
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,7 +15,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, Count, F, Q, QuerySet, Value, When, Window
+from django.db.models.functions import RowNumber
 
 from resources import humanize, locks
 from resources.fetch import dispatch
@@ -39,6 +41,8 @@ MAX_TOPICS = 100
 HAND_OVER_AGAIN_AFTER = timedelta(minutes=2)
 """The time after which a delivery is handed over again: it joins its own claim, if that is still there."""
 ASK_AGAIN_AFTER, MAX_ASKS = timedelta(minutes=1), 5
+QUESTIONS_SHARE = 4
+"""Callbacks of one domain have a quarter of all places for questions: others find room, however many are silent."""
 MIN_WAIT = timedelta(seconds=1)
 KEEP_ENDED_FOR = timedelta(days=7)
 GONE_REASON = "There is no such feed any longer."
@@ -117,16 +121,32 @@ def delivery_work(row: Subscriber) -> Work:
 def hand_over_questions(now: datetime) -> int:
     """Has callbacks asked whether they want what was requested for them; returns the number handed over.
 
-    They have half of a fetcher's slots at the most: a stranger's request may name a silent one.
-    Raises StoreUnavailable and DatabaseError.
+    They have half of a fetcher's slots at the most: a stranger's request may name a silent one. Callbacks of one domain
+    have a QUESTIONS_SHARE of these. Raises StoreUnavailable and DatabaseError.
     """
-    room = max(1, settings.FETCH_SLOTS // 2) - Subscriber.objects.filter(ask_at__gt=now, asks__gt=0).count()
-    rows = list(Subscriber.objects.filter(ask_at__lte=now).order_by("ask_at", "pk")[: max(0, room)])
-    for row in [each for each in rows if each.asks >= MAX_ASKS]:
+    due = Subscriber.objects.filter(ask_at__lte=now)
+    for row in due.filter(asks__gte=MAX_ASKS).order_by("ask_at", "pk")[:ROWS_AT_ONCE]:
         registration.reject_request(row, "Its callback could not be asked.", now)
-    works = {row.pk: QueuedWork(question_work(row)) for row in rows if row.asks < MAX_ASKS}
+    rows = _rows(_choose_questions(due.filter(asks__lt=MAX_ASKS), now))
+    works = {row.pk: QueuedWork(question_work(row)) for row in rows.order_by("ask_at", "pk")}
     outcomes = _hand_over(works, "ask_at", now + ASK_AGAIN_AFTER, now, asks=F("asks") + 1)
     return sum(isinstance(outcome, WorkEnqueued) for outcome in outcomes.values())
+
+
+def _choose_questions(due: QuerySet[Subscriber], now: datetime) -> list[int]:
+    """The rows to ask next: first those of the domains with the fewest questions in hand, then the longest waiting."""
+    asked = Subscriber.objects.filter(ask_at__gt=now, ask_at__lte=now + ASK_AGAIN_AFTER, asks__gt=0)
+    in_hand = Counter(dict(asked.order_by().values_list("host").annotate(Count("pk"))))
+    most = max(1, settings.FETCH_SLOTS // 2)
+    room, share = most - in_hand.total(), max(1, most // QUESTIONS_SHARE)
+    if room <= 0:
+        return []
+    nth = Window(RowNumber(), partition_by=[F("host")], order_by=[F("ask_at"), F("pk")])
+    others = due.exclude(host__in=[host for host, number in in_hand.items() if number >= share])
+    first = others.annotate(nth=nth).filter(nth__lte=share).order_by("nth", "ask_at", "pk")
+    rows = list(first.values_list("host", "nth", "ask_at", "pk")[:ROWS_AT_ONCE])
+    chosen = sorted((in_hand[host] + place, at, pk) for host, place, at, pk in rows)
+    return [pk for place, _, pk in chosen if place <= share][:room]
 
 
 def question_work(row: Subscriber) -> Work:

@@ -35,7 +35,6 @@ from retry.work import Argument
 from .. import credentials
 from ..hub_models import Subscriber
 from ..push import rsscloud, websub
-from ..push.leases import SubscriberStatus
 from ..push.offers import PushKind
 from ..push.websub import HubDenial, HubQuestion
 from . import registration, topics
@@ -250,6 +249,8 @@ class OwedSubscriber:
 
 ROWS_AT_ONCE, MAX_ROWS, ROWS_SECONDS = 250, 50_000, 15.0
 """One query for each delivery would cost more than all the rest of it."""
+CHECKED_AT_ONCE, CHECK_SECONDS = 1000, 1.0
+"""Subscriptions that were in force a second ago are looked at again, many at a time: they may have ended."""
 
 
 class OwedRows:
@@ -257,33 +258,44 @@ class OwedRows:
 
     def __init__(self) -> None:
         self._rows: dict[int, OwedSubscriber] = {}
+        self._checked_at: dict[int, float] = {}
         self._lock = Lock()
 
     def take(self, pk: int, topic_id: int) -> OwedSubscriber | None:
-        """Returns the subscriber as it was at most ROWS_SECONDS ago; None if it is not in force.
+        """Returns the subscriber as it was at most ROWS_SECONDS ago; None if it was not in force CHECK_SECONDS ago.
 
-        Raises DatabaseError.
+        It is not in force either if its topic is gone. Raises DatabaseError.
         """
         with self._lock:
-            held = self._rows.get(pk)
-            if held is None or time.monotonic() - held.read_at > ROWS_SECONDS:
+            held, now = self._rows.get(pk), time.monotonic()
+            if held is None or now - held.read_at > ROWS_SECONDS:
                 self._rows.pop(pk, None)
-                self._read(pk, topic_id)
+                self._read(pk, topic_id, now)
+            elif now - self._checked_at[pk] > CHECK_SECONDS:
+                self._check(pk, topic_id, now)
             return self._rows.get(pk)
 
     def forget(self) -> None:
         """Forgets all rows: the next ones are read anew."""
         with self._lock:
             self._rows.clear()
+            self._checked_at.clear()
 
-    def _read(self, pk: int, topic_id: int) -> None:
+    def _read(self, pk: int, topic_id: int, now: float) -> None:
         if len(self._rows) > MAX_ROWS:
             self._rows.clear()
+            self._checked_at.clear()
         names = [each.name for each in fields(OwedSubscriber) if each.name != "read_at"]
-        rows = Subscriber.objects.filter(topic=topic_id, pk__gte=pk, state=SubscriberStatus.VERIFIED.value)
-        read_at = time.monotonic()
-        for values in rows.order_by("pk").values_list(*names)[:ROWS_AT_ONCE]:
-            self._rows[values[0]] = OwedSubscriber(**dict(zip(names, values, strict=True)), read_at=read_at)
+        for values in topics.subscribers_in_force(topic_id, pk).values_list(*names)[:ROWS_AT_ONCE]:
+            self._rows[values[0]] = OwedSubscriber(**dict(zip(names, values, strict=True)), read_at=now)
+            self._checked_at[values[0]] = now
+
+    def _check(self, pk: int, topic_id: int, now: float) -> None:
+        in_force = topics.subscribers_in_force(topic_id, pk).values_list("pk", flat=True)[:CHECKED_AT_ONCE]
+        found = dict.fromkeys(in_force, now)
+        self._checked_at.update((one, now) for one in found if one in self._rows)
+        if pk not in found:
+            del self._rows[pk]
 
 
 OWED_ROWS = OwedRows()

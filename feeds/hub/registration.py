@@ -35,6 +35,8 @@ from ..push.websub import HubRequest
 
 PENDING_SHARE = 10
 """Requests of new subscribers that wait for their callbacks are at most the tenth part of all subscribers."""
+PENDING_OF_A_HOST = 4
+"""Of these, callbacks of one domain are at most a quarter."""
 REQUESTS_GROUP, COUNTED_SECONDS = "feeds:hub-requests", 60
 
 
@@ -150,10 +152,13 @@ def _check_bounds(host: str, topic: HubTopic) -> None:
     """Raises RegistrationRefusedError where one more would be too many."""
     current = Subscriber.objects.exclude(state=SubscriberStatus.ENDED.value)
     asked, most = current.filter(state=SubscriberStatus.ASKED.value), settings.FEEDS_HUB_SUBSCRIBERS
+    pending = max(1, most // PENDING_SHARE)
+    of_host = max(1, pending // PENDING_OF_A_HOST)
     bounds: list[tuple[QuerySet[Subscriber], int, int, str]] = [
         (current.filter(host=host), settings.FEEDS_HUB_HOST_SUBSCRIBERS, 403, f"{host} has many subscriptions here"),
         (current.filter(topic=topic), settings.FEEDS_HUB_TOPIC_SUBSCRIBERS, 503, "The feed has many subscribers"),
-        (asked, max(1, most // PENDING_SHARE), 503, "Many subscriptions are being verified"),
+        (asked.filter(host=host), of_host, 503, f"Many subscriptions of {host} are being verified"),
+        (asked, pending, 503, "Many subscriptions are being verified"),
         (current, most, 503, "This hub has many subscribers"),
     ]
     for rows, bound, status, detail in bounds:

@@ -52,6 +52,14 @@ def changed_topics(now: datetime, most: int) -> QuerySet[HubTopic]:
     return found.defer(*(f"feed__{name}" for name in LONG_FIELDS)).order_by("announced_at", "pk")[:most]
 
 
+def subscribers_in_force(topic_id: int, least: int) -> QuerySet[Subscriber]:
+    """The topic's subscribers in force from this id on, by their ids; none if the topic is gone, or hidden."""
+    rows = Subscriber.objects.filter(topic=topic_id, pk__gte=least, state=SubscriberStatus.VERIFIED.value)
+    is_there = Q(feed__is_hidden=False) | Q(category__slug__isnull=False)  # of rows: ids may outlive them
+    there = HubTopic.objects.filter(is_there, pk=topic_id)
+    return rows.filter(Exists(there)).order_by("pk")
+
+
 def find_page(topic: HubTopic, entries: int, version: int) -> Content | None:
     """Returns the page with so many entries (0: the usual number), in this version or a newer one.
 

@@ -1,6 +1,6 @@
 """Prepares the pages of feeds: HTML for people, and Atom, RSS and JSON Feed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -150,14 +150,14 @@ def _about_combination(category: Category) -> dict[str, Any]:
     title = Coalesce(NullIf("title", Value("")), NullIf("own_title", Value("")), "host")
     feeds = feeds_in_category(category)
     named = feeds.defer(*LONG_FIELDS).annotate(shown=title).order_by("shown")[:MAX_NAMED_FEEDS]
-    count = feeds.count()
+    count, icons = feeds.count(), icon_addresses(named)
     return {
         "is_all": is_all,
         "title": category.title,
         "above": _category_link(category.parent) if category.parent else None,
         "categories": [_category_link(each) for each in inside],
         "feeds": [
-            PageLink(PageQuery.page_of_feed(feed.slug).address, feed.shown_title, icon=_icon_address(feed))
+            PageLink(PageQuery.page_of_feed(feed.slug).address, feed.shown_title, icon=icons.get(feed.pk, ""))
             for feed in named
         ],
         "count": count,
@@ -165,8 +165,15 @@ def _about_combination(category: Category) -> dict[str, Any]:
     }
 
 
-def _icon_address(feed: Feed) -> str:
-    return mirror_url(addresses.without_secrets(feed.icon, feed.url))
+def icon_addresses(feeds: Iterable[Feed]) -> dict[int, str]:
+    """This site's addresses of icons by feed, without those that have secrets of present or former addresses."""
+    with_icons = [feed for feed in feeds if feed.icon]
+    known = page_entries.known_addresses(with_icons)
+    found = {}
+    for feed in with_icons:
+        secrets = addresses.find_secrets(*known[feed.pk])
+        found[feed.pk] = "" if any(part in feed.icon for part in secrets) else mirror_url(feed.icon)
+    return found
 
 
 def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntry:

@@ -5,13 +5,13 @@ process. What comes is stored beside the feed's own words, which the marks of en
 """
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -22,6 +22,7 @@ from resources.database import write_turn
 from resources.fetch import dispatch
 from resources.fetch.conf import fast_limits
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, UrlRefused
+from resources.fetch.http.limit_scopes import url_scopes
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, NotModified, OutcomeTiming
 from resources.sandbox import ChildAllowance
 from retry import metrics
@@ -40,8 +41,10 @@ from .reader_process import ChildPool, ReadersBusyError
 
 TASK_NAME, LANE = "feeds.supplement", "fetch.supplements"
 PASS_LOCK, PASS_LOCK_SECONDS = "feeds:supplements", 30
-MAX_HANDED_OVER, MAX_OF_A_HOST = 200, 20
-"""In one scan. A slow host with many pages leaves room in the lane for others."""
+MAX_HANDED_OVER, MAX_LOOKED_AT = 200, 1000
+"""In one scan."""
+MAX_OF_A_HOST = 20
+"""In the hands of the fetchers: a slow host with many pages leaves room in the lane for others."""
 LOOK_AGAIN_AFTER = timedelta(minutes=10)
 """The time after which a supplement is handed over again: it joins its own claim, if that is still there."""
 MIN_WAIT = timedelta(seconds=10)
@@ -75,7 +78,8 @@ def _hand_over_alone(now: datetime) -> int:
         return 0
 
     def write_rows(begun: Collection[int], in_hand: Collection[int]) -> None:
-        Supplement.objects.filter(pk__in=[*begun, *in_hand], due_at__lte=now).update(due_at=now + LOOK_AGAIN_AFTER)
+        rows = Supplement.objects.filter(pk__in=[*begun, *in_hand], due_at__lte=now)
+        rows.update(due_at=now + LOOK_AGAIN_AFTER, handed_over_at=now)
 
     works = {pk: work for pk, (_, work) in wanted.items()}
     outcomes = dispatch.claim_and_enqueue(works, refresh=True, write_rows=write_rows)
@@ -85,18 +89,36 @@ def _hand_over_alone(now: datetime) -> int:
 
 
 def _choose_rows(now: datetime) -> dict[int, tuple[Supplement, QueuedWork]]:
-    """The due rows of one scan with their works. Those of a host that has enough are put off to the next scan."""
-    wanted, hosts, late = {}, Counter[str](), list[int]()
-    for row in supplements.due_supplements(now)[:MAX_HANDED_OVER]:
+    """The due rows of one scan with their works. Those of a host that has enough are put off to later scans.
+
+    Those that are in hand for long are handed over again: they take no other place.
+    """
+    wanted, late = dict[int, tuple[Supplement, QueuedWork]](), defaultdict[int, list[int]](list)
+    in_hand = supplements.addresses_in_hand(now + LOOK_AGAIN_AFTER)
+    taken, over = Counter(map(_host_of, in_hand)), Counter[str]()
+    for row in supplements.due_supplements(now)[:MAX_LOOKED_AT]:
+        if len(wanted) == MAX_HANDED_OVER:
+            break
         if not (url := _prepare_row(row, now)):
             continue
-        hosts[host := urlsplit(url).netloc] += 1
-        if hosts[host] <= MAX_OF_A_HOST:
-            wanted[row.pk] = (row, QueuedWork(_make_work(row, url)))
-        else:
-            late.append(row.pk)
-    Supplement.objects.filter(pk__in=late).update(due_at=now + supplements.SCAN_APART)
+        host, is_new = _host_of(url), row.handed_over_at is None
+        if is_new and taken[host] >= MAX_OF_A_HOST:
+            late[over[host] // MAX_OF_A_HOST + 1].append(row.pk)
+            over[host] += 1
+            continue
+        taken[host] += is_new
+        wanted[row.pk] = (row, QueuedWork(_make_work(row, url)))
+    for scans, rows in late.items():
+        Supplement.objects.filter(pk__in=rows).update(due_at=now + scans * supplements.SCAN_APART)
     return wanted
+
+
+def _host_of(url: str) -> str:
+    """The domain whose limits hold for the URL; empty if it has no host."""
+    try:
+        return url_scopes(url).registrable
+    except ValueError:
+        return ""
 
 
 def _make_work(row: Supplement, url: str) -> Work:
@@ -130,7 +152,7 @@ def _note_outcome(row: Supplement, outcome: EnqueueOutcome, now: datetime) -> No
     match outcome:
         case WorkFailed() | WorkDone() | OriginBusy() | LaneFull():
             wait = max(MIN_WAIT, timedelta(seconds=outcome.wait_seconds))
-            Supplement.objects.filter(pk=row.pk, mark=row.mark).update(due_at=now + wait)
+            supplements.postpone_supplement(row, now + wait)
         case UrlRefused():
             settle_outcome(row, FetchFailed(Failure.REFUSED, "Its address cannot be requested", _no_time(now)), now)
 

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from feeds import followers, lifecycle, opml, views
+from feeds import addresses as feed_addresses
+from feeds import catalogue, followers, lifecycle, opml, views
 from feeds.models import Feed, Move
 from feeds.pages.query import PageQuery
 from feeds.pages.work import describe_request
@@ -81,6 +82,33 @@ def test_hidden_and_paused_feeds_are_on_no_list(client: Client, workers: Workers
     for address in ("/feeds/all.opml", "/feeds/category/earth.opml"):
         assert addresses(read_list(client, workers, address)) == ["/feeds/sea.atom"]
     assert addresses(opml.parse_opml(ask(client, "ann", ApiToken(name="a", user=ann)).content)) == ["/feeds/sea.atom"]
+
+
+@pytest.mark.parametrize("address", ["/feeds/all.opml", "/feeds/category/earth.opml", "/feeds/category/water.opml"])
+def test_a_feed_that_is_added_is_on_the_list_before_its_first_fetch(
+    client: Client, workers: Workers, address: str
+) -> None:
+    feed_rows.category("water", feed_rows.feed("sea"), parent=feed_rows.category("earth"))
+    assert addresses(read_list(client, workers, address)) == ["/feeds/sea.atom"]
+    added = feed_addresses.read_address("https://bay.example.org/feed")
+    catalogue.add_feed(added, title="Bay", categories=[("Earth", "Water")], now=datetime.now(UTC))
+    views._known_subjects.clear()
+    client.get(address)  # the older list, while the new one is rendered
+    workers.work()
+    assert addresses(read_list(client, workers, address)) == ["/feeds/bay.atom", "/feeds/sea.atom"]
+
+
+def test_a_feed_that_is_added_hidden_changes_no_list(client: Client, workers: Workers) -> None:
+    feed_rows.feed("sea")
+    first = read_list(client, workers)
+    before = client.get("/feeds/all.opml")["ETag"]
+    hidden = feed_addresses.read_address("https://me:secret@bay.example.org/feed")
+    catalogue.add_feed(hidden, title="Bay", now=datetime.now(UTC))
+    views._known_subjects.clear()
+    client.get("/feeds/all.opml")
+    workers.work()
+    assert read_list(client, workers) == first
+    assert client.get("/feeds/all.opml")["ETag"] == before
 
 
 def test_a_feed_that_is_hidden_leaves_the_list_at_once(client: Client, workers: Workers) -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -52,6 +53,66 @@ def test_what_is_stored_edited_moved_and_deleted_is_indexed_so() -> None:
     sea.delete()
     check_index()
     assert (find("green"), find("blue")) == ([], ["Blue"])
+
+
+def index_rows() -> list[tuple[Any, ...]]:
+    """The index as it is stored: another write of the same words gives other rows."""
+    of_sqlite = f"SELECT id, block FROM {search_index.INDEX_TABLE}_data ORDER BY id"
+    of_postgres = f"SELECT entry_id, ctid, xmin FROM {search_index.INDEX_TABLE} ORDER BY entry_id"
+    with connection.cursor() as cursor:
+        cursor.execute(of_sqlite if connection.vendor == "sqlite" else of_postgres)
+        return list(map(tuple, cursor.fetchall()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_indexed"),
+    [
+        ("left_at", feed_rows.NOW, False),
+        ("change_number", 12_345, False),
+        ("title", "Deep", False),
+        ("title", "Deeper", True),
+        ("text", "other words", True),
+        ("data", {"title": "Deep", "authors": [{"name": "Ann"}], "chapters": [{"start": 1}]}, False),
+        ("data", {"title": "Deep", "authors": [{"name": "Bob"}]}, True),
+        ("data", {"title": "Deep", "authors": [{"name": "Ann"}], "categories": [{"term": "x"}]}, True),
+    ],
+)
+def test_only_a_change_of_what_is_indexed_is_written_into_the_index(name: str, value: Any, is_indexed: bool) -> None:
+    row = feed_rows.add(feed_rows.feed("sea"), entry(1, title="Deep"))
+    Entry.objects.filter(pk=row.pk).update(data={"title": "Deep", "authors": [{"name": "Ann"}]})
+    before = index_rows()
+    row.refresh_from_db()
+    setattr(row, name, value)
+    row.save()  # all columns
+    assert (index_rows() != before) is is_indexed
+    check_index()
+
+
+def test_a_change_of_the_time_alone_is_written_where_searches_read_it() -> None:
+    row = feed_rows.add(feed_rows.feed("sea"), entry(1, title="Deep"))
+    before = index_rows()
+    row.happened_at += timedelta(days=1)
+    row.save()
+    assert (index_rows() != before) is (connection.vendor == "postgresql")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite's triggers have stayed the same")
+def test_triggers_of_an_earlier_version_are_replaced() -> None:
+    earlier = """
+    DROP TRIGGER feeds_entry_words_update ON feeds_entry;
+    CREATE OR REPLACE TRIGGER feeds_entry_words AFTER INSERT OR DELETE OR UPDATE OF title, text, data
+     ON feeds_entry FOR EACH ROW EXECUTE FUNCTION feeds_index_entry()"""
+    with connection.cursor() as cursor:
+        cursor.execute(earlier)
+    row = feed_rows.add(feed_rows.feed("sea"), entry(1, title="Deep"))
+    before = index_rows()
+    row.save()
+    assert (rewritten := index_rows()) != before
+    importlib.import_module("feeds.migrations.0022_words_that_change").renew_triggers(None, None)
+    row.save()
+    assert index_rows() == rewritten
+    Entry.objects.update(title="Blue")
+    assert find("title:blue") == ["Blue"]
 
 
 def test_names_of_any_form_do_not_keep_an_entry_from_being_stored() -> None:

@@ -49,6 +49,22 @@ def test_entries_are_kept_for_ever_where_that_is_wanted(one: Feed, settings: Set
     assert upkeep.prune_old_entries(NOW, 1) == 0
 
 
+def test_supplements_whose_entry_or_feed_an_earlier_version_deleted_go_a_part_of_them_at_a_time(
+    one: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "SUPPLEMENTS_AT_ONCE", 4)
+    monkeypatch.setattr(upkeep, "ENTRIES_PER_DELETION", 2)
+    gone = feed_rows.feed("gone")
+    rows = [Supplement.objects.create(entry=each, kind="article") for each in one.entries.order_by("pk")]
+    rows += [Supplement.objects.create(feed=each, kind="icon", due_at=NOW) for each in (one, gone)]
+    Entry.objects.filter(pk__in=[row.entry_id for row in rows[:3]])._raw_delete("default")
+    Feed.objects.filter(pk=gone.pk)._raw_delete("default")
+    removed = [upkeep.prune_supplements(NOW + timedelta(minutes=number)) for number in range(rows[-1].pk // 4 + 1)]
+    assert sum(removed) == 4
+    assert max(removed) < 4
+    assert set(Supplement.objects.values_list("pk", flat=True)) == {row.pk for row in rows[3:6]}
+
+
 @pytest.fixture(autouse=True)
 def _wanted(settings: Settings) -> None:
     settings.MAIL_TO, settings.FEEDS_MAIL_AFTER_HOURS = ["admin@site.example"], 24

@@ -50,6 +50,28 @@ def test_subscribers_are_listed_with_their_state_and_found_by_domain_and_topic(a
     assert "reader2.example" in text_of(admin_client.get(SUBSCRIBERS, {"topic__id__exact": topic.pk}))
 
 
+def test_a_subscribers_page_has_its_whole_callback_and_how_it_stands(admin_client: Client) -> None:
+    row = Subscriber.objects.filter(state="in force")[0]
+    row.callback = f"https://reader.example/{'long/' * 60}"
+    row.expires_at = datetime.now(UTC) + timedelta(days=2, hours=1)
+    row.failures = 3
+    row.save()
+    there = f"{SUBSCRIBERS}{row.pk}/change/"
+    listed = admin_client.get(SUBSCRIBERS)
+    assert there in listed.content.decode()
+    assert not missing(text_of(listed), "https://reader.example/long/", "…", "Its lease ends in 2 d")
+    assert row.callback not in text_of(listed)
+    page = text_of(admin_client.get(there))
+    assert not missing(page, row.callback, "Failures in a row", "/feeds/sea.atom", "in force", "the last 2 h ago")
+
+
+def test_a_topics_page_tells_its_subscribers(admin_client: Client) -> None:
+    topic = HubTopic.objects.get()
+    assert not missing(
+        text_of(admin_client.get(f"{TOPICS}{topic.pk}/change/")), "/feeds/sea.atom", "2 in force", "never"
+    )
+
+
 def test_a_subscription_can_be_ended_by_an_admin(admin_client: Client) -> None:
     row = Subscriber.objects.first()
     assert row is not None

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from feeds import feed_rows
-from feeds.models import Category, Feed, Follow, Supplement
+from feeds.models import Category, Feed, Follow, Move, Supplement
 from tests.support.feed_rows import add, category, feed
 from tests.support.feed_rows import entry as new_entry
 from tests.unit.resources.api.conftest import Caller, problem
@@ -188,6 +188,25 @@ def test_full_articles_are_switched_on_and_off(manager: Caller, anybody: Caller)
     problem(send(manager, "PATCH", "/api/feeds/blog", {"full_content": "yes"}), 422)
 
 
+def test_a_feed_is_added_with_full_articles_and_a_known_one_stays_as_it_is(manager: Caller) -> None:
+    for name, given in (("with", {"full_content": True}), ("without", {"full_content": False}), ("silent", {})):
+        wanted = {"url": f"https://{name}.example/feed", **given}
+        answer = send(manager, "POST", "/api/feeds", wanted)
+        assert (answer.status_code, answer.json()["full_content"]) == (201, name == "with")
+        again = send(manager, "POST", "/api/feeds", {**wanted, "full_content": name != "with"})
+        assert (again.status_code, again.json()["full_content"]) == (200, name == "with")
+    assert list(Feed.objects.filter(full_content=True).values_list("url", flat=True)) == ["https://with.example/feed"]
+    for wrong in ("yes", None):
+        sent = send(manager, "POST", "/api/feeds", {"url": "https://else.example/", "full_content": wrong})
+        assert "full_content" in problem(sent, 422)
+
+
+def test_the_description_names_full_articles_where_feeds_are_added_and_changed(anybody: Caller) -> None:
+    schemas = fetched(anybody, "/api/openapi.json")["components"]["schemas"]
+    assert schemas["ToAdd"]["properties"]["full_content"]["type"] == "boolean"
+    assert "full_content" in schemas["ToChange"]["properties"]
+
+
 def test_the_icon_is_the_address_at_which_this_site_mirrors_it(anybody: Caller) -> None:
     row = feed("blog")
     assert fetched(anybody, "/api/feeds/blog")["icon"] is None
@@ -197,6 +216,11 @@ def test_the_icon_is_the_address_at_which_this_site_mirrors_it(anybody: Caller) 
     secret = {"url": f"https://blog.example/{token}/feed", "icon": f"https://blog.example/{token}.png"}
     Feed.objects.filter(pk=row.pk).update(**secret)
     assert fetched(anybody, "/api/feeds/blog")["icon"] is None, "a part of the feed's address may be a secret"
+    Feed.objects.filter(pk=row.pk).update(url="https://blog.example/feed")
+    assert fetched(anybody, "/api/feeds/blog")["icon"] is not None
+    moved = {"old_url": secret["url"], "new_url": "https://blog.example/feed", "why": "", "moved_at": datetime.now(UTC)}
+    Move.objects.create(feed=row, **moved)
+    assert fetched(anybody, "/api/feeds/blog")["icon"] is None, "and so may be a part of a former one"
 
 
 def fetched(caller: Caller, path: str) -> Any:

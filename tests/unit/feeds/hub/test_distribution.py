@@ -1,13 +1,14 @@
 """Passes of this site's hub: verified, owed, delivered, failed, dropped; begun anew where one has died."""
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from pytest_django import Settings
 
-from feeds import feed_rows
+from feeds import feed_rows, lifecycle
 from feeds.hub import distribution, fetch_task, registration
 from feeds.hub.fetch_task import RESULTS_KEY, DeliveryResult
 from feeds.hub_models import HubTopic, Subscriber
@@ -17,7 +18,7 @@ from feeds.push.offers import PushKind
 from resources import locks
 from resources.fetch import dispatch
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, WorkEnqueued
-from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
+from resources.fetch.http.messages import Failure, FetchFailed, FetchRequest, OutcomeTiming
 from retry.claim_state import LaneFull
 from retry.errors import StoreUnavailable
 from retry.work import Work
@@ -95,6 +96,12 @@ def note(*results: DeliveryResult) -> None:
     with locks.open_state() as client:
         client.rpush(RESULTS_KEY, *(each.to_json() for each in results))
     distribution.note_results(datetime.now(UTC))
+
+
+def is_noted() -> bool:
+    """True once the result of a delivery is in its row, which a pass may have written too."""
+    distribution.note_results(datetime.now(UTC))
+    return Subscriber.objects.filter(Q(delivered__gt=0) | Q(failures__gt=0) | Q(state="ended")).exists()
 
 
 def owed(frontier: Frontier) -> list[int]:
@@ -422,26 +429,102 @@ def test_a_feed_that_an_earlier_version_deleted_is_gone_for_its_subscribers_too(
     assert "sea.atom" in request.url  # type: ignore[union-attr]
 
 
+def remove_raw(feed: Feed) -> None:
+    feed.entries.all()._raw_delete("default")
+    Feed.objects.filter(pk=feed.pk)._raw_delete("default")
+
+
+ENDS: dict[str, Callable[[Feed, Subscriber], object]] = {
+    "a hidden feed": lambda feed, row: lifecycle.hide_feeds([feed.pk], datetime.now(UTC)),
+    "a removed feed": lambda feed, row: lifecycle.remove_feeds([feed.pk], datetime.now(UTC)),
+    "a feed that an earlier version removed": lambda feed, row: remove_raw(feed),
+    "a subscription that has ended": lambda feed, row: registration.end_subscriber(row.pk, "", datetime.now(UTC)),
+    "a removed row": lambda feed, row: Subscriber.objects.filter(pk=row.pk).delete(),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_letter_that_is_kept_is_delivered_to_nobody_whose_subscription_has_ended(
+    frontier: Frontier, subscribed: Subscribers, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    sea = support_feed_rows.feed("sea", entry(1))
+    rows = [subscribed(sea, f"{CALLBACK}{number}") for number in range(3)]
+    change(sea)
+    distribute()
+    first, last = frontier.works[0], frontier.works[-1]
+    assert isinstance(fetch_task.DELIVERY.fetch(*first.arguments), FetchRequest)  # the letter and all rows are kept
+    ENDS[end](sea, rows[-1])
+    monkeypatch.setattr(fetch_task, "CHECK_SECONDS", 0)
+    assert fetch_task.DELIVERY.fetch(*last.arguments) == {}
+    is_told = isinstance(fetch_task.DELIVERY.fetch(*first.arguments), FetchRequest)
+    assert is_told is ("feed" not in end)
+
+
+def ask_for(subscribed: Subscribers, hosts: Iterable[str], at: datetime) -> list[int]:
+    """Requests of new subscribers at these domains, which wait for their callbacks."""
+    sea = Feed.objects.filter(slug="sea").first() or support_feed_rows.feed("sea", entry(1))
+    asked: dict[str, Any] = {"state": "asked", "intent": "subscribe", "asked_at": at, "ask_at": at, "expires_at": None}
+    return [subscribed(sea, f"https://{host}/{n}", host=host, **asked).pk for n, host in enumerate(hosts)]
+
+
 def test_questions_take_half_of_the_slots_at_the_most_and_are_not_asked_for_ever(
     frontier: Frontier, subscribed: Subscribers, settings: Settings
 ) -> None:
     settings.FETCH_SLOTS = 6
-    sea, now = support_feed_rows.feed("sea", entry(1)), datetime.now(UTC)
-    for number in range(5):
-        asked: dict[str, Any] = {
-            "state": "asked",
-            "intent": "subscribe",
-            "asked_at": now,
-            "ask_at": now,
-            "expires_at": None,
-        }
-        subscribed(sea, f"{CALLBACK}{number}", **asked)
+    now = datetime.now(UTC)
+    ask_for(subscribed, [f"reader{number}.example.net" for number in range(5)], now)
     assert distribution.hand_over_questions(now) == 3
     assert distribution.hand_over_questions(now) == 0
     for minutes in range(1, 20):
         distribution.hand_over_questions(now + timedelta(minutes=2 * minutes))
     assert not Subscriber.objects.exists()
     assert len(frontier.works) == 5 * distribution.MAX_ASKS
+
+
+def test_silent_callbacks_of_one_domain_are_in_no_others_way(
+    frontier: Frontier, subscribed: Subscribers, settings: Settings
+) -> None:
+    settings.FETCH_SLOTS = 40
+    now = datetime.now(UTC)
+    ask_for(subscribed, ["silent.example.net"] * 500, now - timedelta(hours=1))
+    assert distribution.hand_over_questions(now) == 5
+    assert distribution.hand_over_questions(now + timedelta(seconds=2)) == 0
+    owed(frontier)
+    late = ask_for(subscribed, ["reader.example.org"], now)
+    assert distribution.hand_over_questions(now + timedelta(seconds=4)) == 1
+    assert owed(frontier) == late
+
+
+def test_the_domain_with_the_fewest_questions_in_hand_is_next(
+    frontier: Frontier, subscribed: Subscribers, settings: Settings
+) -> None:
+    settings.FETCH_SLOTS = 16
+    now = datetime.now(UTC)
+    ask_for(subscribed, [f"silent{number}.example.net" for number in range(4)] * 5, now - timedelta(hours=1))
+    assert distribution.hand_over_questions(now) == 8
+    owed(frontier)
+    late = ask_for(subscribed, ["reader.example.org"] * 2, now)
+    assert distribution.hand_over_questions(now) == 0
+    for answered in Subscriber.objects.filter(asks=1)[:2]:
+        answered.delete()
+    assert distribution.hand_over_questions(now) == 2
+    chosen = owed(frontier)
+    assert late[0] in chosen
+    assert late[1] not in chosen  # by then each domain has one in hand
+
+
+def test_a_host_that_rests_takes_no_place_of_others(
+    frontier: Frontier, subscribed: Subscribers, settings: Settings
+) -> None:
+    settings.FETCH_SLOTS = 8
+    now = datetime.now(UTC)
+    ask_for(subscribed, [f"resting{number}.example.net" for number in range(4)], now - timedelta(hours=1))
+    frontier.outcome = OriginBusy(3600)
+    distribution.hand_over_questions(now)
+    Subscriber.objects.update(asks=1)
+    frontier.outcome = WorkEnqueued(0)
+    ask_for(subscribed, ["reader.example.org"], now)
+    assert distribution.hand_over_questions(now) == 1
 
 
 def test_without_this_hub_nothing_is_done(frontier: Frontier, subscribed: Subscribers, settings: Settings) -> None:
@@ -476,7 +559,7 @@ def test_a_subscriber_is_verified_and_gets_the_signed_page_and_no_more_after_its
     assert delivered.is_signed_with("only ours")
     assert delivered.headers["Content-Type"] == "application/atom+xml; charset=utf-8"
     assert delivered.headers["Link"] == f'<{reached}/hub>; rel="hub", <{topic}>; rel="self"'
-    wait_until(lambda: distribution.note_results(datetime.now(UTC)))
+    wait_until(is_noted)
     assert Subscriber.objects.get().delivered == 1
 
     assert site.subscribe(f"{reached}/hub", topic, "unsubscribe").status_code == 202
@@ -551,7 +634,7 @@ def test_a_hostile_subscriber_is_noted_and_asked_once(
     site.mood = mood
     change(sea)
     distribute()
-    wait_until(lambda: distribution.note_results(datetime.now(UTC)))
+    wait_until(is_noted)
     row.refresh_from_db()
     assert row.failures == (mood in {"silent", "broken", "redirects"})
     assert row.state == ("ended" if mood == "gone" else "in force")

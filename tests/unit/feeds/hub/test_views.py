@@ -153,6 +153,16 @@ def test_no_more_subscribers_are_taken_than_the_bounds_allow(
     assert ask(client, hub_callback=f"{CALLBACK}0").status_code == 202  # the same again is not one more
 
 
+def test_one_domain_has_a_quarter_of_the_places_for_requests_that_wait(client: Client, settings: Settings) -> None:
+    settings.FEEDS_HUB_SUBSCRIBERS = 80  # eight may wait
+    for number in range(2):
+        assert ask(client, hub_callback=f"https://silent.example.net/{number}").status_code == 202
+    refused = ask(client, hub_callback="https://silent.example.net/2")
+    assert (refused.status_code, int(refused["Retry-After"]) > 0) == (503, True)
+    assert b"of example.net are being verified" in refused.content
+    assert ask(client, hub_callback="https://reader.example.org/").status_code == 202
+
+
 def test_a_registration_by_form_is_noted_for_each_feed(client: Client) -> None:
     assert register(client, url2=f"{SITE}/feeds/all.rss")[0]
     rows = Subscriber.objects.order_by("pk")

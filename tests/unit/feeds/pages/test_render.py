@@ -262,6 +262,16 @@ def test_what_a_former_address_hides_stays_hidden(path: str) -> None:
     assert b"redirected" not in body
 
 
+def test_an_icon_with_a_secret_of_a_present_or_former_address_is_on_no_page() -> None:
+    old, icon = "https://old.example.org/9f86d081884c7d659a2f/rss", "https://old.example.org/9f86d081884c7d659a2f.png"
+    moved = feed_rows.feed("sea", entry(1), icon=icon)
+    Move.objects.create(feed=moved, moved_at=feed_rows.NOW, old_url=old, new_url=moved.url, why="It has moved.")
+    feed_rows.feed("land", entry(2), icon=icon, url=old)
+    feed_rows.feed("sky", entry(3), icon=icon, validated_url=f"{old}/feed")
+    for subject in (moved, everything()):
+        assert list(page(subject).iterfind(".//img[@class='icon']")) == []
+
+
 @pytest.mark.parametrize("path", ["/feeds/sea", "/feeds/all"])
 @pytest.mark.parametrize("format_", [".atom", ".rss", ".json"])
 def test_ids_stay_when_a_feed_has_moved(path: str, format_: str) -> None:
@@ -308,6 +318,13 @@ def test_chapters_link_to_their_times_in_the_first_recording() -> None:
     ]
     assert without.find(".//a[@class='time']") is None
     assert "Untitled" in without.text_content()
+
+
+def test_titles_and_texts_that_are_written_from_right_to_left_are_shown_so() -> None:
+    sea = feed_rows.feed("sea", entry(1, title="مرحبا", content="<p>هذا نص</p>"))
+    for subject in (sea, everything()):
+        assert {each.get("dir") for each in page(subject).iterfind(".//article//h2")} == {"auto"}
+    assert page(sea).find(".//div[@class='content']").get("dir") == "auto"
 
 
 def test_a_feeds_icon_is_mirrored_and_shown_beside_its_name() -> None:

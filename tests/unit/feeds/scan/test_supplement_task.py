@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from multidict import CIMultiDict
@@ -15,9 +16,13 @@ from feeds.models import Entry, Feed, Supplement
 from feeds.pages import page_entries
 from feeds.parser.documents import ParsedEntry
 from feeds.scan import supplement_task
+from resources.fetch import dispatch
+from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, WorkEnqueued
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, OutcomeTiming
 from retry import stores
 from tests.hostile.origin import Behaviour, Origin, answer
+from tests.support import feed_rows
+from tests.support.feed_rows import NOW, entry
 from tests.support.feed_scans import due_again, feed, gather, scan, subscribe, wait_until
 
 pytestmark = pytest.mark.usefixtures("feed_redis")
@@ -264,6 +269,67 @@ def test_of_one_host_a_few_pages_are_fetched_by_a_scan(monkeypatch: pytest.Monke
     wait_until(lambda: Supplement.objects.filter(due_at=None).count() == 2)
     (late,) = Supplement.objects.filter(due_at__isnull=False, kind=supplements.ARTICLE)
     assert late.due_at == now + timedelta(minutes=1)
+
+
+class Frontier:
+    """Takes what is handed over, and fetches nothing."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.outcome: EnqueueOutcome = WorkEnqueued(0)
+
+    def claim_and_enqueue(self, wanted: dict[int, QueuedWork], *, refresh: bool, write_rows: Any) -> dict[int, Any]:
+        if isinstance(self.outcome, WorkEnqueued):
+            write_rows(list(wanted), [])
+            self.taken += [str(each.work.arguments[0]) for each in wanted.values()]
+        return dict.fromkeys(wanted, self.outcome)
+
+    def hand_over(self, now: datetime) -> list[str]:
+        self.taken.clear()
+        supplement_task.hand_over_supplements(now)
+        return sorted(self.taken)
+
+
+@pytest.fixture
+def frontier(monkeypatch: pytest.MonkeyPatch) -> Frontier:
+    found = Frontier()
+    monkeypatch.setattr(dispatch, "claim_and_enqueue", found.claim_and_enqueue)
+    monkeypatch.setattr(supplement_task, "MAX_OF_A_HOST", 2)
+    return found
+
+
+def want_pages(*urls: str) -> list[str]:
+    """Articles of a feed, in the order in which they are due."""
+    one = feed_rows.feed("sea", full_content=True)
+    for number, url in enumerate(urls):
+        row, due_at = feed_rows.add(one, entry(number, link=url)), NOW - timedelta(seconds=100 - number)
+        Supplement.objects.create(entry=row, kind=supplements.ARTICLE, url=url, due_at=due_at)
+    return list(urls)
+
+
+@pytest.mark.django_db
+def test_a_slow_host_has_a_few_pages_in_hand_and_is_in_no_others_way(frontier: Frontier) -> None:
+    *slow, other = want_pages(*(f"https://www{number}.example.net/" for number in range(7)), "https://example.org/")
+    minute = timedelta(minutes=1)
+    assert frontier.hand_over(NOW) == [other, *slow[:2]]
+    assert [frontier.hand_over(NOW + number * minute) for number in (1, 2, 3)] == [[], [], []]
+    supplements.end_supplement(Supplement.objects.get(url=slow[0]), NOW)
+    (next_one,) = frontier.hand_over(NOW + 5 * minute)
+    assert next_one in slow[2:]
+    assert len(frontier.hand_over(NOW + 6 * minute)) == 0
+    # Those that have been in hand for long are handed over again, and nothing more of the host.
+    assert frontier.hand_over(NOW + 11 * minute) == [other, slow[1]]
+
+
+@pytest.mark.django_db
+def test_a_page_that_is_not_taken_takes_no_place_of_its_host(frontier: Frontier) -> None:
+    first, *_ = urls = want_pages(*(f"https://slow.example/{number}" for number in range(3)))
+    frontier.hand_over(NOW)
+    Supplement.objects.filter(url=first).update(due_at=NOW)
+    frontier.outcome = OriginBusy(3600)
+    frontier.hand_over(NOW)
+    frontier.outcome = WorkEnqueued(0)
+    assert frontier.hand_over(NOW + timedelta(minutes=1)) == urls[2:]
 
 
 def test_the_delay_that_a_host_asks_robots_for_holds_for_pages(full: Feed, origin: Origin) -> None:
