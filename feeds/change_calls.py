@@ -45,7 +45,7 @@ from .changes.log import ChangePage, PageBounds
 from .changes.positions import ChangeCursor, ChangeScope
 from .errors import CursorError, FeedError
 from .models import ALL_SLUG, Category, Entry
-from .pages import change_page, entry_search
+from .pages import change_page, entry_filters, entry_search
 from .pages.search_terms import SearchQuery
 
 TASK_NAME, LANE = "feeds.call_webhook", "fetch.calls"
@@ -105,7 +105,7 @@ def write_batches(webhook: Webhook, now: datetime) -> None:
         if room <= 0:
             return
         cursor = _find_cursor(webhook)
-        page = log.select_changes(cursor, BATCH_BOUNDS)
+        page = entry_filters.narrow_page(log.select_changes(cursor, BATCH_BOUNDS))
         if str(page.cursor) != webhook.cursor:
             room -= _write_page(webhook, page, _choose_changes(webhook, page, cursor), now)
         if not page.has_more:

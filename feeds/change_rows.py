@@ -52,10 +52,14 @@ class Membership(models.Model):
 
 
 class MembershipCheck(models.Model):
-    """A feed, or a category with all of its feeds, whose memberships may have changed. It locks no other row."""
+    """A feed, or a category with all of its feeds, whose memberships may have changed. It locks no other row.
+
+    `is_refiltered`: the category shows other entries of its feeds now, which leave it and come anew.
+    """
 
     feed_number = models.BigIntegerField(null=True)
     category_number = models.BigIntegerField(null=True)
+    is_refiltered = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return f"feed {self.feed_number}" if self.feed_number is not None else f"category {self.category_number}"

@@ -36,6 +36,14 @@ class SearchTimeoutError(FeedError):
     """The search takes longer than FEEDS_SEARCH_SECONDS."""
 
 
+class FilterError(FeedError):
+    """A filter of entries that cannot be used. `part` is the name of its field that is wrong."""
+
+    def __init__(self, part: str, text: str) -> None:
+        super().__init__(text)
+        self.part = part
+
+
 class CursorError(FeedError):
     """The text is no cursor of the change log."""
 

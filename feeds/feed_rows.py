@@ -84,6 +84,11 @@ def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: b
         Category.objects.filter(pk__in=locked).update(**_version_fields(now, withdrawn=withdrawn))
 
 
+def withdraw_pages(category: int, now: datetime) -> None:
+    """Raises the version of this category alone, whose older pages are no longer served."""
+    Category.objects.filter(pk=category).update(**_version_fields(now, withdrawn=True))
+
+
 def next_version(now: datetime) -> Greatest:
     return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
 

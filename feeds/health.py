@@ -150,11 +150,17 @@ def feed_facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
     yield "Expected duration", _seconds_words(feed.expected_seconds, "unknown")
     yield "Last duration", _seconds_words(feed.last_seconds, "–")
     yield "Check interval", f"{humanize.format_span(feed.least)} to {humanize.format_span(feed.most)}"
-    yield "Entries", f"{feed.entries.count():,}"
+    yield "Entries", _entry_words(feed)
     yield "Full articles", _article_words(feed)
     yield "Subscribers", _subscriber_words(feed)
     yield "Push", " ".join(push_sentences(feed, now))
     yield "Conditional requests", _validator_words(feed)
+
+
+def _entry_words(feed: Feed) -> str:
+    filtered = feed.entries.filter(filtered_at__isnull=False).count()
+    words = f"{feed.entries.count():,}" + (f", {filtered:,} of them filtered" if filtered else "")
+    return words if feed.judged_upto is None else f"{words}; changed filters are being applied"
 
 
 def _article_words(feed: Feed) -> str:

@@ -199,6 +199,7 @@ def _take_over_rows(kept_id: int, other_id: int) -> None:
     moved = Entry.objects.filter(pk__in=more)
     moved.update(feed_id=kept_id)
     numbers.give_again(moved)
+    Feed.objects.filter(pk=kept_id).update(judged_upto=0)  # by the filters of the kept feed
     has_follower = Follow.objects.filter(feed_id=kept_id, user_id=OuterRef("user_id"))
     Follow.objects.filter(~Exists(has_follower), feed_id=other_id).update(feed_id=kept_id)
     Move.objects.filter(feed_id=other_id).update(feed_id=kept_id)

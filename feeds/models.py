@@ -101,6 +101,9 @@ class Feed(models.Model):
         help_text="In no combination, without pages of its own; in the API for tokens that may manage feeds alone.",
     )
     full_content = models.BooleanField("fetch full articles", default=False, db_default=False)
+    judged_upto = models.BigIntegerField(null=True, editable=False)
+    """The id up to which its entries are judged by its filters; None once all are. New entries are judged when stored.
+    """
     icon = models.CharField(max_length=MAX_URL_CHARACTERS, blank=True, default="", db_default="", editable=False)
     state = models.CharField(max_length=20, choices=STATES, default=FeedStatus.ACTIVE.value, editable=False)
     trouble = models.CharField(max_length=20, blank=True, editable=False)
@@ -163,6 +166,7 @@ class Feed(models.Model):
             models.Index(fields=("state",), name="feeds_by_state"),
             models.Index(fields=("id",), condition=Q(is_pushed=True), name="feeds_told_of"),
             models.Index(fields=("offer_digest",), condition=~Q(offer_digest=""), name="feeds_with_offers"),
+            models.Index(fields=("id",), condition=Q(judged_upto__isnull=False), name="feeds_to_judge"),
         )
 
     def __str__(self) -> str:
@@ -238,7 +242,7 @@ class Entry(models.Model):
     `shared_id` tells which entry had its id, or its link if it has none, when it came: none (0), one of another feed
     (1), one of its own feed (2).
     `change_number` is that of its last change in the change log, `arrival_number` that of its first; None until it has
-    one (`changes.numbers`).
+    one (`changes.numbers`). One with `filtered_at` is shown nowhere: filters of its feed hide it since then.
     """
 
     feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
@@ -258,6 +262,7 @@ class Entry(models.Model):
     left_at = models.DateTimeField(null=True)
     change_number = models.BigIntegerField(null=True, editable=False)
     arrival_number = models.BigIntegerField(null=True, editable=False)
+    filtered_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         ordering = ("-happened_at", "-id")
@@ -272,10 +277,40 @@ class Entry(models.Model):
             models.Index(fields=("feed", "change_number"), name="entries_of_a_feed_by_change"),
             models.Index(fields=("id",), condition=Q(change_number=None), name="entries_without_number"),
             models.Index(fields=("first_seen_at",), name="entries_by_arrival"),
+            models.Index(fields=("id",), condition=Q(filtered_at__isnull=False), name="filtered_entries"),
         )
 
     def __str__(self) -> str:
         return self.title or self.link or self.identity
+
+
+class EntryFilter(models.Model):
+    """A filter of a feed or of a category's output, by words of the site's searches, or by a pattern in one field.
+
+    An entry is hidden that matches a filter that hides; and where filters show only some, one that matches none of
+    these. Filters of a category have tags alone. No foreign keys: earlier versions delete feeds and categories.
+    """
+
+    HIDE, ONLY = "hide", "only"
+    ACTIONS = [(HIDE, "Hide"), (ONLY, "Show only")]
+    FIELDS = [(name, name) for name in ("title", "text", "author", "tag", "link")]
+
+    feed = models.ForeignKey(Feed, null=True, related_name="filters", on_delete=models.CASCADE, db_constraint=False)
+    category = models.ForeignKey(
+        Category, null=True, related_name="filters", on_delete=models.CASCADE, db_constraint=False
+    )
+    action = models.CharField(max_length=10, choices=ACTIONS, default=HIDE)
+    words = models.CharField(max_length=200, blank=True)
+    pattern = models.CharField(max_length=500, blank=True)
+    field = models.CharField("pattern's field", max_length=10, choices=FIELDS, blank=True)
+
+    class Meta:
+        ordering = ("pk",)
+        verbose_name = "filter"
+
+    def __str__(self) -> str:
+        found = self.words or f"{self.field} with {self.pattern}"
+        return f"{self.get_action_display()}: {found}"
 
 
 class Supplement(models.Model):

@@ -13,7 +13,7 @@ from django.db import Error as DatabaseError
 from retry import worker
 from retry.errors import StoreUnavailable
 
-from . import change_calls, credentials, followers, upkeep
+from . import change_calls, credentials, filters, followers, upkeep
 from .changes import numbers
 from .feed_rows import SCAN_TASK
 from .hub import distribution
@@ -82,6 +82,7 @@ def prune_feeds() -> None:
         scanner.prune_scans(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
         followers.recount_subscribers_in_turn(now)
         distribution.prune_subscribers(now)
+        filters.remove_orphans()
 
 
 @shared_task(name="feeds.number_changes", ignore_result=True)
@@ -90,6 +91,13 @@ def number_changes() -> None:
     with _outage_logged("changes have no numbers yet"):
         numbers.heal_memberships()
         numbers.number_changes(datetime.now(UTC), NUMBER_SECONDS)
+
+
+@shared_task(name="feeds.judge_entries", ignore_result=True)
+def judge_entries() -> None:
+    """Judges entries by changed filters, as far as the change itself has not. After an outage the next does it."""
+    with _outage_logged("entries are not judged by new filters"):
+        filters.judge_waiting(datetime.now(UTC), NUMBER_SECONDS)
 
 
 @shared_task(name="feeds.call_webhooks", ignore_result=True)

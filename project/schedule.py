@@ -20,6 +20,7 @@ ALWAYS: tuple[BeatEntry, ...] = (
     ("fetch headers", "resources.reseal_fetch_headers", 120),
     ("feeds prune", "feeds.prune", 60),
     ("feed changes", "feeds.number_changes", 10),
+    ("feed filters", "feeds.judge_entries", 10),
     ("feed webhooks", "feeds.call_webhooks", 5),
     ("feed secrets", "feeds.reseal", 120),
     ("subscriptions", "feeds.subscribe", 60),

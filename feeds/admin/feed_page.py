@@ -96,7 +96,8 @@ class EntryPreview:
     has_left: bool
 
 
-def page_context(feed: Feed, now: datetime) -> dict[str, Any]:
+def page_context(feed: Feed, now: datetime, *, is_filtered: bool = False) -> dict[str, Any]:
+    """The page's values; with `is_filtered`, its entries are those that filters hide."""
     is_queued = feed.handed_over_at is not None and not feed.paused
     waiting = domain_page.read_domain_report(feed.host) if is_queued else None
     made = list(Move.objects.filter(feed=feed)[:MAX_SHOWN_MOVES])
@@ -107,7 +108,9 @@ def page_context(feed: Feed, now: datetime) -> dict[str, Any]:
         "queue": waiting.sentences[0] if waiting else "",
         "facts": list(health.feed_facts(feed, now)),
         "chart": load_feed_chart(feed),
-        "entries": latest_entries(feed, now),
+        "entries": latest_entries(feed, now, is_filtered=is_filtered),
+        "is_filtered": is_filtered,
+        "has_filtered": is_filtered or Entry.objects.filter(feed=feed, filtered_at__isnull=False).exists(),
         "missing_articles": list(supplements.missing_articles(feed.pk)[:MAX_SHOWN_MISSING]),
         "moves": made,
         "last_move": next((one for one in made if one.undone_at is None and one.new_url == feed.url), None),
@@ -125,8 +128,10 @@ def load_feed_chart(feed: Feed) -> Chart[ChartedFetch]:
     return draw_feed_chart([ChartedFetch(*row) for row in rows.values_list(*names)[:MAX_CHART_FETCHES]])
 
 
-def latest_entries(feed: Feed, now: datetime) -> list[EntryPreview]:
-    rows = Entry.objects.filter(feed=feed).only("title", "link", "data", "happened_at", "left_at", "identity")
+def latest_entries(feed: Feed, now: datetime, *, is_filtered: bool) -> list[EntryPreview]:
+    rows = Entry.objects.filter(feed=feed, filtered_at__isnull=not is_filtered).only(
+        "title", "link", "data", "happened_at", "left_at", "identity"
+    )
     return [
         EntryPreview(
             entry.title or entry.link or "Untitled",

@@ -22,6 +22,7 @@ from ..errors import FeedError
 from ..models import ALL_SLUG, LONG_FIELDS, Category, Feed
 from . import actions, feed_page
 from .actions import FeedActions
+from .filters import FilterInline, note_changes
 from .forms import AddFeedForm, ChangeFeedForm
 
 DUPLICATES = "twice"
@@ -127,6 +128,9 @@ class FeedAdmin(FeedActions):
             return [(None, {"fields": ("url", "title", "categories")}), shown, often]
         return [(None, {"fields": ("url", "title", "slug", "categories", "full_content")}), often, shown]
 
+    def get_inlines(self, request: HttpRequest, obj: Feed | None = None) -> Any:
+        return [] if obj is None else [FilterInline]
+
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
         return [
@@ -198,12 +202,15 @@ class FeedAdmin(FeedActions):
         return is_new
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Saves the categories; the combinations that the feed leaves or joins change."""
+        """Saves filters and categories; the combinations that the feed leaves or joins change."""
         now = datetime.now(UTC)
+        for formset in formsets:
+            self.save_formset(request, form, formset, change=change)
+        note_changes(self, request, form.instance, formsets)
         if "categories" not in form.changed_data:
             return
         feed_rows.touch_feeds([form.instance.pk], now, withdrawn=True)
-        super().save_related(request, form, formsets, change)
+        super().save_related(request, form, (), change)
         feed_rows.touch_feeds([form.instance.pk], now)
 
     def delete_model(self, request: HttpRequest, obj: Feed) -> None:
@@ -221,7 +228,9 @@ class FeedAdmin(FeedActions):
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
         feed: Feed | None = options.get("obj")
         if feed is not None and feed.pk:
-            context |= feed_page.page_context(feed, datetime.now(UTC))
+            context |= feed_page.page_context(
+                feed, datetime.now(UTC), is_filtered=request.GET.get("entries") == "filtered"
+            )
         return super().render_change_form(request, context, *args, **options)
 
 

@@ -27,6 +27,7 @@ from ..hub_models import Hub, Subscription
 from ..models import ALL_SLUG, Category, Feed, Follow, Scan
 from ..push.leases import SubscriptionStatus
 from .feed_page import outcome_kind
+from .filters import CategoryFilterInline, note_changes
 from .forms import CategoryForm
 
 _MAX_SCAN_FETCHES = 20_000
@@ -42,6 +43,7 @@ _FetchRow = tuple[str, str, datetime, float, str]
 @admin.register(Category)
 class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
     form = CategoryForm
+    inlines = (CategoryFilterInline,)
     list_display = ("listed", "slug", "number", "output")
     search_fields = ("title", "slug")
     list_per_page = 200
@@ -82,6 +84,10 @@ class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
         feed_rows.touch_categories([obj.pk] if change else [], now, withdrawn="parent" in form.changed_data)
         obj.save(update_fields=[name for name in form.changed_data if name in form.cleaned_data] if change else None)
         feed_rows.touch_categories([obj.pk], now)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        note_changes(self, request, form.instance, formsets)
 
     def delete_model(self, request: HttpRequest, obj: Category) -> None:
         self.delete_queryset(request, Category.objects.filter(pk=obj.pk))

@@ -13,7 +13,7 @@ from resources import problems
 from resources.problems import Problem
 from resources.tokens import auth
 
-from .. import addresses, catalogue, feed_rows, followers, lifecycle, readings, supplements
+from .. import addresses, catalogue, feed_rows, filters, followers, lifecycle, readings, supplements
 from ..addresses import FeedLocation
 from ..errors import FeedAddressError, FeedError
 from ..models import MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, Feed
@@ -21,6 +21,7 @@ from . import (
     read,
     stream,  # noqa: F401  # it and sync add to the router
 )
+from .filters import Filters, read_filters
 from .read import FeedDescribed, FeedSlug, router
 
 MAX_CATEGORIES, MAX_CATEGORY_DEPTH = 20, 10
@@ -47,6 +48,9 @@ class ToAdd(Schema):
         examples=[[["News", "Technology"]]],
     )
     full_content: bool = Field(default=False, description=f"{FULL_CONTENT} A feed that is known stays as it is.")
+    filters: Filters = Field(
+        default_factory=list, description="Of a new feed; one that was there keeps its own.", examples=[[]]
+    )
 
 
 class ToChange(Schema):
@@ -60,6 +64,7 @@ class ToChange(Schema):
     full_content: bool | None = Field(default=None, description=FULL_CONTENT)
     least_seconds: IntervalSeconds | None = Field(default=None, description="The minimum interval between checks.")
     most_seconds: IntervalSeconds | None = Field(default=None, description="The maximum interval between checks.")
+    filters: Filters | None = Field(default=None, description="In place of all that the feed has.")
 
 
 class Done(Schema):
@@ -79,6 +84,7 @@ def add_feed(request: HttpRequest, wanted: ToAdd) -> Status[FeedDescribed]:
     now = datetime.now(UTC)
     try:
         address = addresses.read_address(wanted.url)
+        read_filters(0, wanted.filters)
         feed, is_new = _add_feed(address, wanted, now)
     except FeedAddressError as error:
         raise Problem(422, f"url: {error}") from error
@@ -97,6 +103,8 @@ def _add_feed(address: FeedLocation, wanted: ToAdd, now: datetime) -> tuple[Feed
         if is_new and wanted.full_content:
             feed.full_content = True
             feed.save(update_fields=["full_content"])
+        if is_new:
+            filters.replace_filters(feed.pk, read_filters(feed.pk, wanted.filters))
     return feed, is_new
 
 
@@ -107,6 +115,8 @@ def change_feed(request: HttpRequest, slug: FeedSlug, wanted: ToChange) -> FeedD
     feed, now = read.find_feed(slug), datetime.now(UTC)
     given = wanted.dict(exclude_unset=True)
     paused, hidden = given.pop("paused", None), given.pop("hidden", None)
+    given.pop("filters", None)
+    rules = None if wanted.filters is None else read_filters(feed.pk, wanted.filters)
     if given.get("full_content", True) is None:
         del given["full_content"]
     if "title" in given:
@@ -122,6 +132,8 @@ def change_feed(request: HttpRequest, slug: FeedSlug, wanted: ToChange) -> FeedD
             if "full_content" in given:
                 supplements.switch_articles(feed.pk, now)
             feed_rows.touch_feeds([feed.pk], now)
+        if rules is not None:
+            filters.replace_filters(feed.pk, rules)
         if paused is not None:
             (lifecycle.pause_feeds if paused else lifecycle.resume_feeds)([feed.pk], now)
         if hidden is not None:

@@ -30,6 +30,7 @@ from ..pages.page_entries import Selection
 from ..pages.query import ALL_SLUG, PageOrder, PageQuery
 from ..pages.search_terms import MAX_SEARCH_CHARACTERS
 from ..parser.documents import ParsedEntry
+from .filters import Filter, describe_filters
 
 router = Router(tags=["feeds"])
 
@@ -110,6 +111,7 @@ class FeedDescribed(Schema):
     hidden: bool = Field(description="Hidden: without output, shown only to tokens that may manage feeds.")
     full_content: bool = Field(description="The articles of excerpts are fetched.")
     icon: str | None = Field(description="The site's icon, as this site mirrors it.")
+    filters: list[Filter] | None = Field(description="For tokens that may manage feeds; null for others.")
     subscribers: int
     changed_at: datetime | None = Field(description="The last change of its content.")
     checked_at: datetime | None
@@ -211,15 +213,22 @@ def _copy_fields(row: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
-def feed_description(
-    feed: Feed, categories: tuple[CategoryPath, ...], subscribers: int, site: str, icon: str, *, with_url: bool
+def feed_description(  # noqa: PLR0917
+    feed: Feed,
+    categories: tuple[CategoryPath, ...],
+    subscribers: int,
+    site: str,
+    icon: str,
+    filters: list[Filter] | None,
 ) -> FeedDescribed:
+    """Describes a feed; its address too if its filters are given."""
     page = f"{site}/feeds/{feed.slug}"
     return FeedDescribed(
         **_copy_fields(feed, _CHECK_FIELDS),
         title=feed.shown_title,
         site=feed.shown_site or None,
-        url=feed.url if with_url else None,
+        url=None if filters is None else feed.url,
+        filters=filters,
         categories=[list(path) for path in categories],
         standing=health.health_word(feed),
         hidden=feed.is_hidden,
@@ -372,10 +381,14 @@ def description_for(request: HttpRequest, feed: Feed) -> FeedDescribed:
 
 
 def _descriptions_for(request: HttpRequest, feeds: list[Feed]) -> list[FeedDescribed]:
-    paths, site, with_url = categories.paths_by_feed(feeds), deferral.public_url(request), may_manage(request)
-    counts, icons = followers.count_subscribers([feed.pk for feed in feeds]), render.icon_addresses(feeds)
+    paths, site, ids = categories.paths_by_feed(feeds), deferral.public_url(request), [feed.pk for feed in feeds]
+    counts, icons = followers.count_subscribers(ids), render.icon_addresses(feeds)
+    filters = describe_filters(ids) if may_manage(request) else None
     found = [(feed, paths[feed.pk], counts.get(feed.pk, 0), icons.get(feed.pk, "")) for feed in feeds]  # 0: deleted now
-    return [feed_description(*each[:3], site, each[3], with_url=with_url) for each in found]
+    return [
+        feed_description(*each[:3], site, each[3], None if filters is None else filters.get(each[0].pk, []))
+        for each in found
+    ]
 
 
 def _next_url(request: HttpRequest, given: Mapping[str, str | int | None]) -> str:

@@ -17,7 +17,7 @@ from ..changes.log import PageBounds
 from ..changes.positions import MAX_CURSOR_CHARACTERS, ChangeCursor, ChangeScope
 from ..errors import CursorError, CursorExpiredError
 from ..models import ALL_SLUG, Category
-from ..pages import change_page
+from ..pages import change_page, entry_filters
 from . import read
 from .read import MAX_ENTRIES_CHARACTERS, EntryDescribed, router
 
@@ -41,7 +41,9 @@ class EntryRemoved(Schema):
     change: Literal["entry_removed"] = "entry_removed"
     entry_id: int
     feed_id: int
-    reason: str = Field(description="pruned: it left its feed long ago, or the feed has too many.")
+    reason: str = Field(
+        description="pruned: it left its feed long ago, or the feed has too many. filtered: a filter hides it now."
+    )
 
 
 class FeedRemoved(Schema):
@@ -49,7 +51,10 @@ class FeedRemoved(Schema):
 
     change: Literal["feed_removed"] = "feed_removed"
     feed_id: int
-    reason: str = Field(description="deleted, hidden, paused, or category: it left the category.")
+    reason: str = Field(
+        description="deleted, hidden, paused, category: it left the category; "
+        "filtered: the category's filters have changed, and what they show of the feed is given anew."
+    )
 
 
 Change = Annotated[EntryChanged | EntryRemoved | FeedRemoved, Field(discriminator="change")]
@@ -132,7 +137,7 @@ def write_changes(cursor: ChangeCursor, most: int) -> bytes:
         page = log.select_changes(cursor, PageBounds(most, MAX_ENTRIES_CHARACTERS))
     except CursorExpiredError as error:
         raise Problem(410, str(error)) from error
-    return change_page.write_json(change_page.describe_changes(page)).encode()
+    return change_page.write_json(change_page.describe_changes(entry_filters.narrow_page(page))).encode()
 
 
 def _answer(request: HttpRequest, body: bytes) -> HttpResponse:

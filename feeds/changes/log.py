@@ -35,11 +35,15 @@ class PageBounds:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Changes in their order: entries as they are now, and removals. Without `has_more` they end at the log's head."""
+    """Changes in their order: entries as they are now, and removals. Without `has_more` they end at the log's head.
+
+    `new` has the ids of the entries that the client cannot have yet.
+    """
 
     changes: tuple[Entry | Removal, ...]
     cursor: ChangeCursor
     has_more: bool
+    new: frozenset[int] = frozenset()
 
 
 _Found = tuple[Position, int]
@@ -82,10 +86,12 @@ def select_changes(cursor: ChangeCursor, bounds: PageBounds) -> ChangePage:
     chosen, is_cut = _take(heapq.merge(*(list(islice(one, bounds.changes + 1)) for one in sources)), bounds)
     at = chosen[-1] if is_cut else horizon
     changes = _load(chosen)
+    arrived = {place.row for place in chosen if place.kind is Kind.ARRIVAL}
+    new = frozenset(row.pk for row in changes if isinstance(row, Entry) and _is_new(row, cursor, arrived))
     _require_known(cursor)  # else removals were pruned while they were read
     begun = cursor.begun if at.number < cursor.begun else 0  # from there on the position tells all
     after = ChangeCursor(cursor.identity, cursor.scope, begun, at)
-    return ChangePage(changes, after, has_more=is_cut or horizon < head)
+    return ChangePage(changes, after, has_more=is_cut or horizon < head, new=new)
 
 
 def latest_number() -> int:
@@ -117,9 +123,15 @@ def _load(chosen: Collection[Position]) -> tuple[Entry | Removal, ...]:
     return tuple(rows)
 
 
+def _is_new(entry: Entry, cursor: ChangeCursor, arrived: Collection[int]) -> bool:
+    """True for an entry of a copy that is begun, of a feed that came, or without an earlier change."""
+    number = entry.change_number or 0
+    return number <= cursor.begun or entry.pk in arrived or number == entry.arrival_number
+
+
 def _is_there(entry: Entry, at: Position) -> bool:
     number = entry.change_number
-    if number is None:
+    if number is None or entry.filtered_at is not None:
         return False
     return number == at.number if at.kind is Kind.ENTRY else number < at.number and entry.feed_id == at.feed
 
@@ -146,10 +158,11 @@ def _later_entries(among: QuerySet[Entry], after: Position, until: Position) -> 
 
 
 def _entries(cursor: ChangeCursor, horizon: Position) -> Iterator[_Found]:
-    among = Entry.objects.filter(feed_id=cursor.scope.row)
+    shown = Entry.objects.filter(filtered_at=None)
+    among = shown.filter(feed_id=cursor.scope.row)
     if cursor.scope.kind == "c":
         members = Membership.objects.filter(category_number=cursor.scope.row, feed_number=OuterRef("feed_id"))
-        among = Entry.objects.filter(Exists(members.filter(since__lte=OuterRef("change_number"))))
+        among = shown.filter(Exists(members.filter(since__lte=OuterRef("change_number"))))
     rows = _later_entries(among, cursor.position, horizon).order_by("change_number", "pk")
     for number, pk, size in rows.values_list("change_number", "pk", "size").iterator(chunk_size=100):
         yield Position(number or 0, Kind.ENTRY, 0, pk), size
@@ -184,11 +197,12 @@ def _arrivals(cursor: ChangeCursor, horizon: Position) -> Iterator[_Found]:
         members = members.filter(since__gt=at.number)
     elif at.kind is Kind.ARRIVAL:
         members = members.filter(Q(since__gt=at.number) | Q(feed_number__gte=at.feed))
-    older = Entry.objects.filter(feed_id=OuterRef("feed_number"), change_number__lt=OuterRef("since"))
+    shown = Entry.objects.filter(filtered_at=None)
+    older = shown.filter(feed_id=OuterRef("feed_number"), change_number__lt=OuterRef("since"))
     ordered = members.filter(Exists(older)).order_by("since", "feed_number").values_list("since", "feed_number")
     for since, feed in ordered.iterator(chunk_size=20):
         is_begun = at.kind is Kind.ARRIVAL and (since, feed) == (at.number, at.feed)
-        entries = Entry.objects.filter(feed_id=feed, change_number__lt=since, pk__gt=at.row if is_begun else 0)
+        entries = shown.filter(feed_id=feed, change_number__lt=since, pk__gt=at.row if is_begun else 0)
         # The expression keeps the databases from walking through all entries by their ids.
         for pk, size in entries.order_by(F("pk") + 0).values_list("pk", "size"):
             yield Position(since, Kind.ARRIVAL, feed, pk), size

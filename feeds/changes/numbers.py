@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import Error as DatabaseError
 from django.db import transaction
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Value
+from django.db.models import Case, Exists, F, Max, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Greatest
 from redis.exceptions import RedisError
 
@@ -49,6 +49,12 @@ def check_categories(categories: Iterable[int]) -> None:
     number_on_commit()
 
 
+def refilter_category(category: int) -> None:
+    """Gives programs a category's entries anew, as its filters show them. Call it in the change's transaction."""
+    MembershipCheck.objects.create(category_number=category, is_refiltered=True)
+    number_on_commit()
+
+
 def give_again(entries: QuerySet[Entry]) -> None:
     """Makes these entries count as changed. Call it in the transaction of the change."""
     entries.update(change_number=None)
@@ -58,14 +64,24 @@ def give_again(entries: QuerySet[Entry]) -> None:
 def delete_entries(entries: QuerySet[Entry], reason: str) -> int:
     """Deletes entries, and notes their removal; returns their number. Raises DatabaseError."""
     with transaction.atomic():
-        rows = list(entries.order_by("pk").select_for_update().values_list("pk", "feed_id", "arrival_number"))
-        # An entry that never had a number was given to no client; one that waits for its next number was.
-        known = [(pk, feed_id) for pk, feed_id, number in rows if number is not None]
-        removals = [Removal(feed_number=feed_id, entry_number=pk, reason=reason) for pk, feed_id in known]
-        Removal.objects.bulk_create(removals, batch_size=500)
-        if removals:
-            number_on_commit()
-        return Entry.objects.filter(pk__in=[pk for pk, *_ in rows]).only("pk").delete()[1].get("feeds.Entry", 0)
+        gone = take_back(entries, reason)
+        return Entry.objects.filter(pk__in=gone).only("pk").delete()[1].get("feeds.Entry", 0)
+
+
+def take_back(entries: QuerySet[Entry], reason: str) -> list[int]:
+    """Locks these entries, which are deleted or filtered in this transaction, notes their removal, returns their ids.
+
+    Raises DatabaseError.
+    """
+    names = ("pk", "feed_id", "arrival_number", "filtered_at")
+    rows = list(entries.order_by("pk").select_for_update().values_list(*names))
+    # An entry that never had a number was given to no client; one that waits for its next number was.
+    given = [(pk, feed_id) for pk, feed_id, number, filtered_at in rows if number is not None and filtered_at is None]
+    removals = [Removal(feed_number=feed_id, entry_number=pk, reason=reason) for pk, feed_id in given]
+    Removal.objects.bulk_create(removals, batch_size=500)
+    if removals:
+        number_on_commit()
+    return [row[0] for row in rows]
 
 
 def number_on_commit() -> None:
@@ -126,9 +142,8 @@ def _number_some(now: datetime) -> tuple[int, bool]:
         changed = removed + Removal.objects.filter(number=None).update(number=number)
         entries = Entry.objects.filter(change_number=None).select_for_update(skip_locked=True).order_by("pk")
         ids = list(entries.values_list("pk", flat=True)[:NUMBERED_AT_ONCE])
-        changed += Entry.objects.filter(pk__in=ids).update(
-            change_number=number, arrival_number=Coalesce("arrival_number", Value(number))
-        )
+        arrival = Case(When(filtered_at=None, then=Coalesce("arrival_number", Value(number))), default="arrival_number")
+        changed += Entry.objects.filter(pk__in=ids).update(change_number=number, arrival_number=arrival)
         if changed:
             _advance_head(log, number)
     return changed + checked, len(ids) == NUMBERED_AT_ONCE or checked == CHECKS_AT_ONCE
@@ -151,9 +166,22 @@ def _settle_memberships(number: int) -> tuple[int, int]:
     if named:
         members = Membership.objects.filter(category_number__in=named)
         feeds.update(members.values_list("feed_number", flat=True))
-    changed = sum(_settle_feeds(part, number) for part in _split(sorted(feeds)))
+    changed = _empty_combinations({check.category_number for check in checks if check.is_refiltered}, number)
+    changed += sum(_settle_feeds(part, number) for part in _split(sorted(feeds)))
     MembershipCheck.objects.filter(pk__in=[check.pk for check in checks]).delete()
     return changed, len(checks)
+
+
+def _empty_combinations(combinations: Collection[int | None], number: int) -> int:
+    """Has all feeds leave these combinations, which they join anew then. Returns how many left."""
+    members = Membership.objects.filter(category_number__in=[each for each in combinations if each is not None])
+    rows = members.order_by("pk").values_list("feed_number", "category_number")
+    removals = [
+        Removal(number=number, feed_number=feed, category_number=category, reason="filtered") for feed, category in rows
+    ]
+    Removal.objects.bulk_create(removals, batch_size=500)
+    members.delete()
+    return len(removals)
 
 
 def _settle_feeds(feeds: Collection[int], number: int) -> int:

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -18,6 +18,8 @@ from typing import Any
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
+
+from resources import database
 
 from ..errors import SearchTimeoutError
 from ..models import Entry, Feed
@@ -138,6 +140,15 @@ def choose_matches(search: SearchQuery, numbers: Collection[int]) -> set[int]:
         return set(_walk_entries(search, scope.among.order_by("pk")))
 
 
+def judge_entries(search: SearchQuery, numbers: Iterable[int]) -> set[int]:
+    """Returns the matches among some entries, also filtered ones, whatever feeds the search names.
+
+    It sets no limit of time, which would hold for the rest of the caller's transaction. Raises DatabaseError.
+    """
+    portions = database.split_portions(numbers, ENTRIES_PER_LOOK)
+    return {number for part in portions for number in _look_up(search, part, also_filtered=True)}
+
+
 def _find_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
     if _is_common(search, scope, wanted):
         found = list(islice(_walk_entries(search, window.choose(scope.among)), wanted))
@@ -198,21 +209,46 @@ def _is_common(search: SearchQuery, scope: SearchScope, wanted: int) -> bool:
 
 def _walk_entries(search: SearchQuery, ordered: QuerySet[Entry]) -> Iterator[int]:
     """Yields the matches among the first MAX_WALKED_ENTRIES in order, as far as they are consumed."""
+    numbers = ordered.values_list("pk", flat=True)[:MAX_WALKED_ENTRIES].iterator(chunk_size=ENTRIES_PER_LOOK)
+    while part := list(islice(numbers, ENTRIES_PER_LOOK)):
+        found = _look_up(search, part)
+        yield from (number for number in part if number in found)
+
+
+def _look_up(search: SearchQuery, part: Sequence[int], *, also_filtered: bool = False) -> set[int]:
+    """Returns the matches among these entries."""
     if connection.vendor == "sqlite":
         span = (f"json_extract(span.value, '$[{end}]')" for end in (0, 1))
         within = f"{INDEX_TABLE} MATCH %s AND {INDEX_TABLE}.rowid BETWEEN {' AND '.join(span)}"
         look = f"SELECT {INDEX_TABLE}.rowid FROM json_each(%s) AS span CROSS JOIN {INDEX_TABLE} WHERE {within}"
-        query = search.match()
+        number, query, places = f"{INDEX_TABLE}.rowid", search.match(), json.dumps(_find_spans(part))
     else:
         rows = f"SELECT entry_id, words FROM {INDEX_TABLE} WHERE entry_id = ANY(%s::text::bigint[]) OFFSET 0"
-        look, query = f"SELECT entry_id FROM ({rows}) AS looked WHERE words @@ %s::tsquery", search.tsquery()
-    numbers = ordered.values_list("pk", flat=True)[:MAX_WALKED_ENTRIES].iterator(chunk_size=ENTRIES_PER_LOOK)
-    while part := list(islice(numbers, ENTRIES_PER_LOOK)):
-        places = json.dumps(_find_spans(part)) if connection.vendor == "sqlite" else f"{{{','.join(map(str, part))}}}"
-        with connection.cursor() as cursor:
-            cursor.execute(look, [places, query])
-            found = {row[0] for row in cursor.fetchall()}
-        yield from (number for number in part if number in found)
+        look = f"SELECT entry_id FROM ({rows}) AS looked WHERE words @@ %s::tsquery"
+        number, query, places = "entry_id", search.tsquery(), f"{{{','.join(map(str, part))}}}"
+    with connection.cursor() as cursor:
+        cursor.execute(look if also_filtered else f"{look} AND {_unfiltered(number)}", [places, query])
+        return {row[0] for row in cursor.fetchall()}.intersection(part)
+
+
+def _unfiltered(number: str) -> str:
+    """The condition in SQL that no filter hides the entry."""
+    return f"NOT EXISTS (SELECT 1 FROM {_filtered_entries()} AND gone.id = {number})"
+
+
+def _filtered_entries() -> str:
+    """The filtered entries in SQL, as `gone`, by their small index: rows of entries are wide."""
+    way = "INDEXED BY filtered_entries" if connection.vendor == "sqlite" else ""
+    return f"feeds_entry AS gone {way} WHERE gone.filtered_at IS NOT NULL"
+
+
+def _is_any_filtered(numbers: Collection[int]) -> bool:
+    if not numbers:
+        return False
+    with connection.cursor() as cursor:
+        written = ",".join(map(str, numbers))
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {_filtered_entries()} AND gone.id IN ({written}))")
+        return bool(cursor.fetchone()[0])
 
 
 def _find_spans(numbers: Iterable[int]) -> list[list[int]]:
@@ -227,7 +263,14 @@ def _find_spans(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _sort_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
-    """Orders all matches."""
+    """Orders all matches. Where filtered ones come up, it does so again without them: most sites have none."""
+    found = _sort_some(search, scope, window, wanted)
+    return _sort_some(search, scope, window, wanted, is_unfiltered=True) if _is_any_filtered(found) else found
+
+
+def _sort_some(
+    search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int, *, is_unfiltered: bool = False
+) -> list[int]:
     if connection.vendor == "sqlite":
         source = f"SELECT place.id FROM {INDEX_TABLE} CROSS JOIN feeds_entry AS place INDEXED BY {PLACES_INDEX}"
         first, query = f"place.id = {INDEX_TABLE}.rowid AND {INDEX_TABLE} MATCH %s", search.match(scope.numbers)
@@ -238,7 +281,7 @@ def _sort_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, 
         at, number, feed = "happened_at", "entry_id", "feed_id"
     bounds, bound_values = window.conditions(at, number)
     feeds, feed_values = scope.condition(feed)
-    where = " AND ".join([first, *bounds, *feeds])
+    where = " AND ".join([first, *bounds, *feeds, *([_unfiltered(number)] if is_unfiltered else [])])
     sql = f"{source} WHERE {where} ORDER BY {at} {window.direction}, {number} {window.direction}"
     values: list[Any] = [query, *bound_values, *feed_values]
     if connection.vendor == "postgresql" and search.has_phrases:  # the index knows no positions
@@ -258,7 +301,8 @@ def _score_matches(search: SearchQuery, found: Sequence[int]) -> dict[int, float
             score = f"-bm25({INDEX_TABLE}, {_FIELD_WEIGHTS})"
             which = f"rowid BETWEEN %s AND %s AND +rowid IN ({written})"
             sql = f"SELECT rowid, {score} FROM {INDEX_TABLE} WHERE {INDEX_TABLE} MATCH %s AND {which}"
-            cursor.execute(sql, [search.match(), min(found), max(found)])
+            own = replace(search, within=())  # else words of filters would count
+            cursor.execute(sql, [own.match(), min(found), max(found)])
         else:
             sql = f"SELECT entry_id, ts_rank_cd(words, %s::tsquery, 2) FROM {INDEX_TABLE}"
             cursor.execute(f"{sql} WHERE entry_id = ANY(%s::text::bigint[])", [search.rank_tsquery, f"{{{written}}}"])

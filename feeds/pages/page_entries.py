@@ -22,9 +22,10 @@ from ..output import output_page
 from ..output.output_page import FeedOrigin
 from ..parser import documents
 from ..push.websub import OWN_HUB
-from . import entry_search
+from . import entry_filters, entry_search
 from .entry_search import EntryWindow, SearchScope
 from .query import ALL_SLUG, Cursor, PageQuery
+from .search_terms import SearchQuery
 
 
 def find_subject(asked: PageQuery, *, is_bare: bool = False) -> Feed | Category:
@@ -89,8 +90,8 @@ def _select_ranked(asked: PageQuery, subject: Feed | Category, most: int) -> Sel
     """Selects from the newest matches up to the cursor's entry, which was the newest when the search began."""
     place = asked.before or None
     upto = Cursor(place.happened_at, place.number + 1) if place else None
-    search, passed = asked.search, place.passed if place else 0
-    ranked = entry_search.rank_matches(search, _search_scope(asked, subject), EntryWindow(asked.since, upto))
+    search, passed = _page_search(asked, subject), place.passed if place else 0
+    ranked = entry_search.rank_matches(search, _search_scope(search, subject), EntryWindow(asked.since, upto))
     found, is_cut = _take_page(asked, _sized_entries(ranked[passed:]), most)
     newest = place or _newest_of(ranked)
     older = replace(newest, passed=passed + len(found)) if is_cut and newest else None
@@ -116,20 +117,26 @@ def _candidate_entries(subject: Feed | Category) -> QuerySet[Entry]:
     return Entry.objects.filter(feed__in=feeds_in_category(subject))
 
 
-def _search_scope(asked: PageQuery, subject: Feed | Category) -> SearchScope:
+def _page_search(asked: PageQuery, subject: Feed | Category) -> SearchQuery:
+    """The page's search, for those of a combination's entries that its filters show."""
+    return asked.search if isinstance(subject, Feed) else entry_filters.narrow_search(asked.search, subject.pk)
+
+
+def _search_scope(search: SearchQuery, subject: Feed | Category) -> SearchScope:
     is_alone, is_all = isinstance(subject, Feed), subject.slug == ALL_SLUG
     feeds = Feed.objects.filter(pk=subject.pk) if isinstance(subject, Feed) else feeds_in_category(subject)
-    return SearchScope.of(asked.search, _candidate_entries(subject), feeds, is_all=is_all and not is_alone)
+    return SearchScope.of(search, _candidate_entries(subject), feeds, is_all=is_all and not is_alone)
 
 
 def _matching_entries(asked: PageQuery, subject: Feed | Category, window: EntryWindow) -> Iterator[tuple[int, int]]:
     """Yields ids and sizes of one entry more than a page has, in the window's order."""
-    if not asked.words:
-        ordered = window.choose(_candidate_entries(subject))
+    search = _page_search(asked, subject)
+    if not asked.words and not search.is_narrowed:
+        ordered = window.choose(_candidate_entries(subject).filter(filtered_at=None))
         yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_ROWS_PER_CHUNK)
         return
-    scope = _search_scope(asked, subject)
-    yield from _sized_entries(entry_search.find_matches(asked.search, scope, window, asked.limit + 1))
+    scope = _search_scope(search, subject)
+    yield from _sized_entries(entry_search.find_matches(search, scope, window, asked.limit + 1))
 
 
 def _sized_entries(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

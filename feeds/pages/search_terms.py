@@ -70,13 +70,18 @@ class SearchTerm:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """The terms of a search, and the slugs of the feeds that it names. `written` is the one spelling of them."""
+    """The terms of a search, and the slugs of the feeds that it names. `written` is the one spelling of them.
+
+    Narrowed, it finds only entries that one of the searches `within` finds, if there are any, and none of `without`.
+    """
 
     required: tuple[SearchTerm, ...]
     excluded: tuple[SearchTerm, ...]
     feeds: tuple[str, ...]
     excluded_feeds: tuple[str, ...]
     written: str
+    within: tuple["SearchQuery", ...] = ()
+    without: tuple["SearchQuery", ...] = ()
 
     @classmethod
     def read(cls, name: str, text: str) -> Self:
@@ -104,24 +109,35 @@ class SearchQuery:
         )
 
     @property
+    def is_narrowed(self) -> bool:
+        return bool(self.within or self.without)
+
+    @property
     def has_phrases(self) -> bool:
-        return any(len(term.tokens) > 1 for term in (*self.required, *self.excluded))
+        is_own = any(len(term.tokens) > 1 for term in (*self.required, *self.excluded))
+        return is_own or any(each.has_phrases for each in (*self.within, *self.without))
 
     def match(self, feeds: Collection[int] = ()) -> str:
         """The query for SQLite's FTS5, for entries of these feeds; without any, of all."""
         required = [term.match for term in self.required]
-        if among := " OR ".join(f'"{_OWN}{feed}"' for feed in feeds):
-            required.append(f"({among})")
+        for group in ([f'"{_OWN}{feed}"' for feed in feeds], [f"({each.match()})" for each in self.within]):
+            required += [f"({' OR '.join(group)})"] if group else []
+        excluded = [term.match for term in self.excluded] + [f"({each.match()})" for each in self.without]
         found = " AND ".join(required) or f'"{EVERY_ENTRY_TOKEN}"'
-        return f"({found}) NOT ({' OR '.join(term.match for term in self.excluded)})" if self.excluded else found
+        return f"({found}) NOT ({' OR '.join(excluded)})" if excluded else found
 
     def tsquery(self, feeds: Collection[int] = ()) -> str:
         """The query for PostgreSQL, for entries of these feeds; without any, of all."""
-        return self._tsquery(feeds, self.required, self.excluded, " <-> ")
+        within = [each.tsquery() for each in self.within]
+        excluded = [term.tsquery() for term in self.excluded] + [f"({each.tsquery()})" for each in self.without]
+        return self._tsquery(feeds, within, excluded, " <-> ")
 
     def loose_tsquery(self, feeds: Collection[int] = ()) -> str:
         """A query that the index answers alone, since it knows no positions: with the words of phrases anywhere."""
-        return self._tsquery(feeds, self.required, [term for term in self.excluded if len(term.tokens) == 1], " & ")
+        within = [each.loose_tsquery() for each in self.within]
+        excluded = [term.tsquery() for term in self.excluded if len(term.tokens) == 1]
+        excluded += [f"({each.tsquery()})" for each in self.without if not each.has_phrases]
+        return self._tsquery(feeds, within, excluded, " & ")
 
     @property
     def rank_tsquery(self) -> str:
@@ -130,14 +146,11 @@ class SearchQuery:
         parts = zip(self.required, fields, strict=True)
         return " & ".join(f"({' | '.join(term.tsquery(field=name) for name in names)})" for term, names in parts)
 
-    @staticmethod
-    def _tsquery(
-        feeds: Iterable[int], required: Iterable[SearchTerm], excluded: Iterable[SearchTerm], joined: str
-    ) -> str:
-        parts = [term.tsquery(joined) for term in required]
-        if among := " | ".join(f"'{FEED_MARK}{feed}'" for feed in feeds):
-            parts.append(f"({among})")
-        return " & ".join([*(parts or [f"'{EVERY_ENTRY}'"]), *(f"!{term.tsquery(joined)}" for term in excluded)])
+    def _tsquery(self, feeds: Iterable[int], within: Iterable[str], excluded: Iterable[str], joined: str) -> str:
+        parts = [term.tsquery(joined) for term in self.required]
+        for group in ([f"'{FEED_MARK}{feed}'" for feed in feeds], [f"({each})" for each in within]):
+            parts += [f"({' | '.join(group)})"] if group else []
+        return " & ".join([*(parts or [f"'{EVERY_ENTRY}'"]), *(f"!{each}" for each in excluded)])
 
 
 def _read_terms(name: str, text: str) -> Iterable[tuple[str, tuple[bool, SearchTerm | str]]]:

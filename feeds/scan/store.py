@@ -23,7 +23,7 @@ from resources.fetch.http.messages import Body, Fetched, FetchFailed, NotModifie
 from resources.sandbox import ChildAllowance
 from retry import metrics
 
-from .. import catalogue, diff, feed_rows, lifecycle, readings, supplements, upkeep
+from .. import catalogue, diff, feed_rows, filters, lifecycle, readings, supplements, upkeep
 from ..changes import numbers
 from ..diff import EntryMarks
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
@@ -162,6 +162,7 @@ def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: date
         entries = Entry.objects.filter(feed=feed)
         entries.filter(pk__in=kept.marks.keys() - here - kept.left).update(left_at=now)
         entries.filter(pk__in=here & kept.left).update(left_at=None)
+    filters.judge_stored(feed.pk, [row.marks.identity for row in reading.rows], now)
     supplements.want_supplements(feed, reading.rows, now)
     supplements.want_icon(feed.pk, now)
     if reading.rows:

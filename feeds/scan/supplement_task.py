@@ -31,7 +31,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument, Work
 
-from .. import credentials, feed_rows, readings, supplements
+from .. import credentials, feed_rows, filters, readings, supplements
 from ..changes import numbers
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
 from ..parser import discovery
@@ -268,6 +268,7 @@ def _remove_article(row: Supplement, now: datetime) -> None:
 def _write_entry(entry: Entry, data: Mapping[str, Any], now: datetime, text: str) -> None:
     size = readings.count_json_characters(data)
     Entry.objects.filter(pk=entry.pk).update(data=data, size=size, text=text, changed_at=now, change_number=None)
+    filters.judge_stored(entry.feed_id, [entry.identity], now)
     numbers.number_on_commit()
     feed_rows.touch_feeds([entry.feed_id], now)
 

@@ -30,3 +30,10 @@ def log_in_to_look(client: Client, model: str) -> None:
     user = User.objects.create_user("looker", is_staff=True)
     user.user_permissions.add(Permission.objects.get(codename=f"view_{model}"))
     client.force_login(user)
+
+
+def rows_of(prefix: str, *rows: dict[str, str]) -> dict[str, str]:
+    """The fields of rows within a page's form, as they are sent."""
+    counts = {f"{prefix}-TOTAL_FORMS": str(len(rows)), f"{prefix}-INITIAL_FORMS": str(sum("id" in row for row in rows))}
+    fields = {f"{prefix}-{place}-{name}": value for place, row in enumerate(rows) for name, value in row.items()}
+    return {**counts, **fields}

@@ -12,13 +12,14 @@ from django.urls import reverse
 from multidict import CIMultiDict
 from standardwebhooks import Webhook as Receiver
 
-from feeds import change_calls, credentials, lifecycle
+from feeds import change_calls, credentials, filters, lifecycle
 from feeds.change_calls import TASK
 from feeds.change_rows import Webhook, WebhookCall
 from feeds.changes import numbers
 from feeds.errors import SearchTimeoutError
-from feeds.models import Category, Entry, Feed
+from feeds.models import Category, Entry, EntryFilter, Feed
 from feeds.pages import entry_search
+from feeds.parser.documents import ParsedCategory
 from resources.fetch.frontier.jobs import ClaimedJob
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, Head, Hop, OutcomeTiming
 from retry.errors import PreparationError
@@ -306,3 +307,19 @@ def test_wrong_webhooks_are_refused(admin_client: Client, fields: dict[str, str]
     page = admin_client.post(reverse("admin:feeds_webhook_add"), {"name": "mine", "url": HOOK, **named})
     assert page.status_code == 200
     assert not Webhook.objects.exists()
+
+
+def test_webhooks_get_what_filters_show() -> None:
+    sea = feed("sea")
+    planet = category("planet", sea)
+    EntryFilter.objects.create(feed=sea, words="ad")
+    EntryFilter.objects.create(category=planet, action="only", words="tag:whales")
+    of_feed, of_planet = hook(feed=sea), hook("planet", category=planet, with_changes=True)
+    whales = {"categories": (ParsedCategory("Whales"),)}
+    rows = [add(sea, entry(1, **whales)), add(sea, entry(2)), add(sea, entry(3, title="Ad", **whales))]
+    filters.judge_stored(sea.pk, [row.identity for row in rows], NOW)
+    give()
+    assert (titles(of_feed), titles(of_planet)) == (["Entry 1", "Entry 2"], ["Entry 1"])
+    Entry.objects.filter(pk=rows[0].pk).update(data={"title": "Entry 1"}, change_number=None)
+    give(1)
+    assert [change["change"] for change in told(of_planet)] == ["entry", "entry_removed"]

@@ -21,7 +21,7 @@ from resources.fetch.frontier import queue
 from retry import stores
 from tests.conftest import RedisServers
 from tests.support import admin_pages, plain_feeds
-from tests.support.admin_pages import log_in_to_look, text_of
+from tests.support.admin_pages import log_in_to_look, rows_of, text_of
 from tests.support.plain_feeds import NOW
 
 pytestmark = pytest.mark.django_db
@@ -71,7 +71,8 @@ def form(feed: Feed | None = None, /, **fields: Any) -> dict[str, Any]:
     if feed is None:
         return fields
     shown = {"url": feed.url, "slug": feed.slug, "title": feed.title, "user": feed.user}
-    return {**{f"initial-{name}": value for name, value in shown.items()}, **shown, **fields}
+    initial = {f"initial-{name}": value for name, value in shown.items()}
+    return {**initial, **shown, **rows_of("filters"), **fields}
 
 
 def save(client: Client, feed: Feed, **fields: Any) -> Any:
@@ -514,14 +515,15 @@ def test_nothing_is_put_into_the_category_that_has_everything_anyway(admin_clien
     feed, everything = plain_feeds.feed("one"), Category.objects.get(slug=ALL_SLUG)
     save(admin_client, feed, categories=[everything.pk])
     assert not feed.categories.exists()
-    admin_client.post(f"{CATEGORIES}add/", {"title": "News", "slug": "news", "parent": everything.pk})
+    sent = {"title": "News", "slug": "news", **rows_of("filters")}
+    admin_client.post(f"{CATEGORIES}add/", {**sent, "parent": everything.pk})
     assert Category.objects.get(slug="news").parent is None
 
 
 def test_a_category_that_moves_changes_what_is_around_it(admin_client: Client) -> None:
     old, new = plain_feeds.category("old"), plain_feeds.category("new")
     moved = plain_feeds.category("moved", parent=old)
-    sent = {"title": "moved", "slug": "moved", "parent": new.pk}
+    sent = {"title": "moved", "slug": "moved", "parent": new.pk, **rows_of("filters")}
     admin_client.post(f"{CATEGORIES}{moved.pk}/change/", sent)
     moved.refresh_from_db()
     assert moved.parent == new
@@ -534,7 +536,8 @@ def test_the_category_of_everything_stays(admin_client: Client) -> None:
     assert admin_client.post(f"{CATEGORIES}{everything.pk}/delete/", {"post": "yes"}).status_code == 403
     chosen = {"action": "delete_selected", "_selected_action": [everything.pk], "post": "yes"}
     admin_client.post(CATEGORIES, chosen)
-    admin_client.post(f"{CATEGORIES}{everything.pk}/change/", {"title": "All of it", "slug": "other"})
+    sent = {"title": "All of it", "slug": "other", **rows_of("filters")}
+    admin_client.post(f"{CATEGORIES}{everything.pk}/change/", sent)
     everything.refresh_from_db()
     assert (everything.slug, everything.title) == (ALL_SLUG, "All of it")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from feeds import feed_rows
-from feeds.models import Category, Feed, Follow, Move, Supplement
-from tests.support.feed_rows import add, category, feed
+from feeds import feed_rows, filters
+from feeds.models import Category, EntryFilter, Feed, Follow, Move, Supplement
+from tests.support.feed_rows import NOW, add, category, feed
 from tests.support.feed_rows import entry as new_entry
 from tests.unit.resources.api.conftest import Caller, problem
 
@@ -225,3 +225,48 @@ def test_the_icon_is_the_address_at_which_this_site_mirrors_it(anybody: Caller) 
 
 def fetched(caller: Caller, path: str) -> Any:
     return send(caller, "GET", path).json()
+
+
+def test_filters_of_a_feed_are_set_replaced_and_shown_to_managers(manager: Caller, anybody: Caller) -> None:
+    wanted = {"url": "https://sea.example/feed", "filters": [{"words": "tag:ad"}]}
+    slug = send(manager, "POST", "/api/feeds", wanted).json()["slug"]
+    sea = Feed.objects.get()
+    for number, title in enumerate(("Whales", "Terns", "Ad: buy")):
+        add(sea, new_entry(number, title=title))
+    rules = [{"action": "only", "pattern": "^(whales|ad)", "field": "title"}, {"words": "buy"}]
+    answer = send(manager, "PATCH", f"/api/feeds/{slug}", {"filters": rules})
+    empty = {"action": "hide", "words": "", "pattern": "", "field": ""}
+    assert answer.json()["filters"] == [{**empty, **rule} for rule in rules]
+    filters.judge_waiting(NOW)
+    found = anybody.get(f"/api/feeds/{slug}/entries").json()["entries"]
+    assert [one["title"] for one in found] == ["Whales"]
+    assert anybody.get(f"/api/feeds/{slug}").json()["filters"] is None
+    send(manager, "PATCH", f"/api/feeds/{slug}", {"title": "Sea"})
+    assert EntryFilter.objects.count() == 2
+    again = send(manager, "POST", "/api/feeds", {**wanted, "filters": []})
+    assert (again.status_code, len(again.json()["filters"])) == (200, 2)
+    assert send(manager, "PATCH", f"/api/feeds/{slug}", {"filters": []}).json()["filters"] == []
+    filters.judge_waiting(NOW)
+    assert len(anybody.get(f"/api/feeds/{slug}/entries").json()["entries"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([{"words": "sea"}, {"pattern": "a(b"}], "filters.1.pattern: This is no regular expression of RE2: missing )"),
+        ([{"words": "feed:sea"}], "filters.0.words: Filters take no feed: terms."),
+        ([{"words": "a" * 201}], "200 characters"),
+        ([{"pattern": "a", "field": "body"}], "title"),
+        ([{"action": "show", "words": "a"}], "hide"),
+        ([{"words": "a", "colour": "red"}], "colour"),
+        ([{"words": "a"}] * 21, "20 items"),
+        ([{"words": "\ud800"}], "unable to parse raw data as a unicode string"),
+        ([{"words": "\0"}], "either words or a pattern"),
+        ({}, "list"),
+    ],
+)
+def test_filters_that_cannot_be_change_nothing(manager: Caller, rules: object, message: str) -> None:
+    sea = feed("sea")
+    assert message in problem(send(manager, "PATCH", "/api/feeds/sea", {"title": "Other", "filters": rules}), 422)
+    problem(send(manager, "POST", "/api/feeds", {"url": "https://new.example/", "filters": rules}), 422)
+    assert (Feed.objects.get().title, EntryFilter.objects.count()) == (sea.title, 0)

@@ -1,11 +1,12 @@
 """A simulated week of 1,000 feeds: programs that know the API's description alone have the same entries in the end.
 
-Feeds publish, edit and drop entries, some of them dated long ago; people pause, hide, move, merge, rename and delete
-feeds. The site's processes are killed between the commit of a change and its number, the programs between the answer
-and its storing.
+Feeds publish, edit and drop entries, some of them dated long ago; people pause, hide, move, merge, rename, filter and
+delete feeds, and filter categories. The site's processes are killed between the commit of a change and its number, or
+the verdict on entries, the programs between the answer and its storing.
 """
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,9 +16,9 @@ import pytest
 from django.test import Client
 from multidict import CIMultiDict
 
-from feeds import addresses, catalogue, feed_rows, lifecycle, readings, upkeep
+from feeds import addresses, catalogue, feed_rows, filters, lifecycle, readings, upkeep
 from feeds.changes import numbers
-from feeds.models import Category, Entry, Feed
+from feeds.models import Category, Entry, EntryFilter, Feed
 from feeds.opml import ListedFeed
 from feeds.readings import BodyToRead, FeedReading
 from feeds.scan import store
@@ -29,6 +30,8 @@ from tests.support.feed_copy import FeedCopy
 from tests.support.feed_rows import NOW, category
 
 FEEDS, HOURS, FETCHES_PER_HOUR = 1_000, 7 * 24, 6
+PATTERN, TAG = "[05]$", "three"
+"""The titles that a filter of a feed hides, and the tag by which that of a category goes: each third entry's."""
 KILLED, STOPPED = 0.2, 0.1
 """The share of commits without numbers, and that of pages that a program does not store."""
 
@@ -72,7 +75,7 @@ class World:
 
     def _write(self, feed_id: int) -> bytes:
         items = "".join(
-            f"<item><guid isPermaLink='false'>{name}</guid><title>{title}</title>"
+            f"<item><guid isPermaLink='false'>{name}</guid><title>{title}</title><category>{tag_of(title)}</category>"
             f"<pubDate>{at:%a, %d %b %Y %H:%M:%S} GMT</pubDate></item>"
             for name, (title, at) in self.documents[feed_id].items()
         )
@@ -92,6 +95,8 @@ class World:
             lambda: self._rename(one),
             lambda: self._categorise(one),
             self._move_category,
+            lambda: self._filter_feed(self.luck.choice([one, ids[0]])),
+            lambda: self._filter_category(self.luck.choice("ac")),
         ]
         self.luck.choice(acts)()
 
@@ -107,6 +112,16 @@ class World:
         row.categories.set(Category.objects.filter(slug__in=self.luck.sample(["a", "b", "c", "none"], 2)))
         feed_rows.touch_feeds([feed_id], self.now)
 
+    def _filter_feed(self, feed_id: int) -> None:
+        wanted = [EntryFilter(feed_id=feed_id, action="hide", pattern=PATTERN, field="title")]
+        filters.replace_filters(feed_id, [] if EntryFilter.objects.filter(feed=feed_id).exists() else wanted)
+
+    def _filter_category(self, slug: str) -> None:
+        row = Category.objects.get(slug=slug)
+        if not row.filters.all().delete()[0]:
+            row.filters.create(action=self.luck.choice(["hide", "only"]), words=f"tag:{TAG}")
+        filters.show_category_anew(row.pk, self.now)
+
     def _move_category(self) -> None:
         """Category c is now in a, now in none."""
         row = Category.objects.get(slug="c")
@@ -114,6 +129,10 @@ class World:
         row.parent = None if row.parent_id else Category.objects.get(slug="a")
         row.save()
         feed_rows.touch_categories([row.pk], self.now)
+
+
+def tag_of(title: str) -> str:
+    return TAG if int(title.rpartition(" ")[2]) % 3 == 0 else "other"
 
 
 @dataclass(slots=True)
@@ -149,9 +168,19 @@ def stored(**selection: str) -> dict[int, str]:
         own = Category.objects.filter(slug=selection["category"])
         within = [*own, *Category.objects.filter(parent__in=own)]
         shown = shown.filter(categories__in=within)
-    return dict(Entry.objects.filter(feed__in=shown).values_list("pk", "title"))
+    hiding = set(EntryFilter.objects.filter(category=None).values_list("feed_id", flat=True))
+    found = Entry.objects.filter(feed__in=shown).values_list("pk", "title", "feed_id")
+    filtered = EntryFilter.objects.filter(category__slug=selection.get("category", "all")).first()
+    return {pk: title for pk, title, feed_id in found if is_shown(title, filtered, is_filtered=feed_id in hiding)}
 
 
+def is_shown(title: str, filtered: EntryFilter | None, *, is_filtered: bool) -> bool:
+    if is_filtered and re.search(PATTERN, title):
+        return False
+    return filtered is None or (tag_of(title) == TAG) == (filtered.action == "only")
+
+
+@pytest.mark.timeout(480)
 @pytest.mark.django_db(transaction=True)
 def test_copies_of_a_week_of_changes_are_equal_in_the_end(
     redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch, settings: Any
@@ -164,6 +193,12 @@ def test_copies_of_a_week_of_changes_are_equal_in_the_end(
             numbers.number_changes(world.now)
 
     monkeypatch.setattr(numbers, "_number_quietly", give_numbers)
+
+    def judge() -> None:
+        if world.luck.random() > KILLED:
+            filters.judge_waiting(world.now)
+
+    monkeypatch.setattr(filters, "_judge_quietly", judge)
     monkeypatch.setattr(feed_rows, "ask_for_scan", lambda: None)
     for slug in "abc":
         category(slug)
@@ -183,9 +218,11 @@ def test_copies_of_a_week_of_changes_are_equal_in_the_end(
         numbers.prune_log(world.now - timedelta(days=removals_days), 1)
         for program in programs:
             program.run(world.luck)
+    filters.judge_waiting(world.now)
     numbers.heal_memberships()
     numbers.number_changes(world.now)
     _assert_equal(programs)
+    assert Entry.objects.filter(filtered_at__isnull=False).exists()
     assert world.written > 2_500
     assert programs[0].copy.counts["begun anew"] == 0
     assert programs[0].copy.counts["entry_removed"] > 100

@@ -8,7 +8,7 @@ import pytest
 from multidict import CIMultiDict
 
 from feeds import addresses, feed_rows, lifecycle, readings
-from feeds.models import Category, Entry, Feed
+from feeds.models import Category, Entry, EntryFilter, Feed
 from feeds.readings import BodyToRead, FeedReading
 from feeds.scan import store as scan_store
 from feeds.scan.store import FetchResult, KeptEntries, StoreOutcome
@@ -288,3 +288,16 @@ def test_hidden_feeds_do_not_show_by_the_ids_of_others(one: Feed) -> None:
     store(one, document(item("urn:x:1")))
     store(other, document(item("urn:x:1")), minutes(1))
     assert shared_ids(other) == {"Title": 0}
+
+
+def test_new_and_edited_entries_are_judged_by_the_filters_while_they_are_stored(one: Feed) -> None:
+    EntryFilter.objects.create(feed=one, words="whale")
+    EntryFilter.objects.create(feed=one, pattern="\\bad\\b", field="title")
+    store(one, rss("1 whale", "2 ad", "3 tern"))
+    assert hidden() == {"1 whale", "2 ad"}
+    store(one, rss("1 gull", "2 ad", "3 tern ad", "4 whale"), NOW + timedelta(hours=1))
+    assert hidden() == {"2 ad", "3 tern ad", "4 whale"}
+
+
+def hidden() -> set[str]:
+    return set(Entry.objects.filter(filtered_at__isnull=False).values_list("title", flat=True))

@@ -12,7 +12,7 @@ from feeds import catalogue, supplements
 from feeds.addresses import FeedLocation
 from feeds.catalogue import FeedEdit
 from feeds.changes import numbers
-from feeds.models import Entry, Feed, Supplement
+from feeds.models import Entry, EntryFilter, Feed, Supplement
 from feeds.pages import page_entries
 from feeds.parser.documents import ParsedEntry
 from feeds.scan import supplement_task
@@ -102,6 +102,12 @@ def test_the_article_of_an_excerpt_is_shown_with_the_excerpt_as_its_summary(full
     assert Entry.objects.get().size > len(found.content)
     assert Feed.objects.get().version > version
     assert (article_row().due_at, article_row().reason) == (None, "")
+
+
+def test_an_entry_is_judged_by_its_article_as_well(full: Feed) -> None:
+    EntryFilter.objects.create(feed=full, words='"the moon pulls"')
+    fetch_supplements()
+    assert Entry.objects.get().filtered_at is not None
 
 
 def test_an_article_that_comes_or_goes_is_a_change_for_programs(full: Feed, origin: Origin) -> None:
