@@ -1,8 +1,4 @@
-"""Reads and writes the rows of feeds: locks, versions, slugs, states and flags.
-
-Rows are locked in one order: else two processes that change several rows could wait for each other. Versions are
-microseconds since 1970 that only grow, also when clocks go back: pages of an older version are served while they
-are rendered anew, unless they are withdrawn.
+"""Reads and writes the rows of feeds: versions, slugs, states and flags.
 
 Slugs of feeds and categories stand in the addresses of their output. Addresses with a former slug of a feed still lead
 to it.
@@ -18,8 +14,6 @@ from urllib.parse import urlsplit
 
 from celery import current_app
 from django.db import transaction
-from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Greatest
 from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as NotRunning
 from redis.exceptions import RedisError
@@ -27,8 +21,9 @@ from redis.exceptions import RedisError
 from resources import locks
 from retry import stores
 
+from . import versions
 from .changes import numbers
-from .models import ALL_SLUG, Category, Feed, FormerSlug
+from .models import Feed, FormerSlug
 from .schedule.next_check import CheckCircumstances, CheckDecision
 from .schedule.state import CheckRules, FeedState, FeedStatus, PublisherHints, RedirectSighting
 
@@ -47,68 +42,21 @@ _NOT_A_WORD = re.compile(r"[^a-z0-9]+")
 _LAST_SLUG_NUMBER = 9
 
 
-def lock_rows(rows: QuerySet[Any]) -> list[int]:
-    """Locks these rows until the transaction ends, and returns their ids. SQLite locks everything anyway."""
-    return list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
-
-
 def touch_feeds(feeds: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
     """Raises the versions of these feeds, and of every combination they are in.
 
     `withdrawn`: they leave their combinations, and pages with them are no longer served.
     """
     if feeds:
-        Feed.objects.filter(pk__in=feeds).update(version=next_version(now))
+        Feed.objects.filter(pk__in=feeds).update(version=versions.next_version(now))
         numbers.check_feeds(feeds)
-        touch_combinations(feeds, now, withdrawn=withdrawn)
-
-
-def touch_combinations(feeds: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
-    """Raises the versions of their combinations. Call it last in a transaction: all feeds wait for each other here."""
-    links = Feed.categories.through._default_manager.filter(feed_id__in=feeds)
-    own = set(links.values_list("category_id", flat=True))
-    fields = _version_fields(now, withdrawn=withdrawn)
-    if not own:
-        Category.objects.filter(slug=ALL_SLUG).update(**fields)
-        return
-    with transaction.atomic():
-        locked = lock_rows(Category.objects.filter(Q(pk__in=own | _parent_categories(own)) | Q(slug=ALL_SLUG)))
-        Category.objects.filter(pk__in=locked).update(**fields)
+        versions.touch_combinations(feeds, now, withdrawn=withdrawn)
 
 
 def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
     """Raises the versions of these categories and those above them, which they leave if they are `withdrawn`."""
     numbers.check_categories(categories)
-    with transaction.atomic():
-        locked = lock_rows(Category.objects.filter(pk__in={*categories, *_parent_categories(categories)}))
-        Category.objects.filter(pk__in=locked).update(**_version_fields(now, withdrawn=withdrawn))
-
-
-def withdraw_pages(category: int, now: datetime) -> None:
-    """Raises the version of this category alone, whose older pages are no longer served."""
-    Category.objects.filter(pk=category).update(**_version_fields(now, withdrawn=True))
-
-
-def next_version(now: datetime) -> Greatest:
-    return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
-
-
-def _version_fields(now: datetime, *, withdrawn: bool) -> dict[str, Greatest]:
-    """The fields of a combination. Both get the same number, computed from the old row."""
-    names = ("version", "least_version") if withdrawn else ("version",)
-    return dict.fromkeys(names, next_version(now))
-
-
-def _parent_categories(categories: Collection[int]) -> set[int]:
-    parents = dict(Category.objects.exclude(parent=None).values_list("pk", "parent_id"))
-    found: set[int] = set()
-    waiting = list(categories)
-    while waiting:
-        parent = parents.get(waiting.pop())
-        if parent is not None and parent not in found:
-            found.add(parent)
-            waiting.append(parent)
-    return found
+    versions.raise_categories(categories, now, withdrawn=withdrawn)
 
 
 def read_feed_state(feed: Feed) -> FeedState:
@@ -190,7 +138,7 @@ def flag_feeds(feeds: Collection[int], now: datetime) -> int:
     with transaction.atomic():
         rows = Feed.objects.filter(pk__in=feeds, paused=False)
         if len(feeds) > 1:
-            rows = Feed.objects.filter(pk__in=lock_rows(rows))
+            rows = Feed.objects.filter(pk__in=versions.lock_rows(rows))
         flagged = rows.update(flagged_at=now)
         if flagged:
             transaction.on_commit(ask_for_scan)

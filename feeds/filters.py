@@ -16,7 +16,7 @@ from django.db.models import F, Q, QuerySet
 from resources import database
 from resources.database import write_turn
 
-from . import feed_rows
+from . import feed_rows, versions
 from .changes import numbers
 from .models import Category, Entry, EntryFilter, Feed
 from .pages import entry_filters, entry_search, page_entries
@@ -50,7 +50,7 @@ def judge_feed_anew(feed_id: int) -> None:
 def show_category_anew(category_id: int, now: datetime) -> None:
     """Has a category's output made anew by its filters. Call it in the transaction of the change."""
     numbers.refilter_category(category_id)
-    feed_rows.withdraw_pages(category_id, now)
+    versions.withdraw_pages(category_id, now)
 
 
 def judge_stored(feed_id: int, identities: Iterable[str], now: datetime) -> None:

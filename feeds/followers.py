@@ -21,7 +21,7 @@ from retry import scripts, stores
 from retry.conf import partition_of, partition_root
 from retry.scripts import ScriptCall
 
-from . import categories, feed_rows
+from . import categories, versions
 from .models import ALL_SLUG, Category, Feed, Follow
 
 COUNT_PASSES = 1440
@@ -100,7 +100,7 @@ def recount_subscribers(feed_ids: Collection[int]) -> None:
     of_feed = Follow.objects.filter(feed_id=OuterRef("pk")).order_by().values("feed_id")
     followers = Subquery(of_feed.annotate(number=Count("pk")).values("number"), output_field=IntegerField())
     with transaction.atomic():
-        locked = feed_rows.lock_rows(Feed.objects.filter(pk__in=feed_ids))
+        locked = versions.lock_rows(Feed.objects.filter(pk__in=feed_ids))
         Feed.objects.filter(pk__in=locked).update(subscriber_count=F("reader_count") + Coalesce(followers, 0))
 
 
@@ -173,7 +173,7 @@ def _count_readers_of_feeds(now: datetime) -> int:
     feeds = list(Feed.objects.filter(pk__in=ids).only("reader_count"))
     changed = _with_new_counts(feeds, {feed.pk: _recent_keys(_FEEDS, [feed.pk], now) for feed in feeds})
     with transaction.atomic():
-        feed_rows.lock_rows(Feed.objects.filter(pk__in=changed))
+        versions.lock_rows(Feed.objects.filter(pk__in=changed))
         Feed.objects.bulk_update(changed.values(), ["reader_count"])
         recount_subscribers(changed)
     return len(feeds)
@@ -190,7 +190,7 @@ def _count_readers_of_combinations(now: datetime) -> int:
     rows = list(Category.objects.filter(pk__in=keys).only("reader_count"))
     changed = _with_new_counts(rows, keys)
     with transaction.atomic():
-        feed_rows.lock_rows(Category.objects.filter(pk__in=changed))
+        versions.lock_rows(Category.objects.filter(pk__in=changed))
         Category.objects.bulk_update(changed.values(), ["reader_count"])
     return len(rows)
 

@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef
 from resources.fetch.http import url_syntax
 from resources.fetch.http.limit_scopes import url_scopes
 
-from . import addresses, feed_rows, followers
+from . import addresses, feed_rows, followers, versions
 from .addresses import FeedLocation
 from .change_rows import Webhook
 from .changes import numbers
@@ -146,7 +146,7 @@ def remove_feeds(feed_ids: Collection[int], now: datetime) -> int:
     for place in range(0, len(ids), FEEDS_PER_DELETION):
         part = ids[place : place + FEEDS_PER_DELETION]
         with transaction.atomic():
-            feed_rows.lock_rows(Feed.objects.filter(pk__in=part))
+            versions.lock_rows(Feed.objects.filter(pk__in=part))
             feed_rows.touch_feeds(part, now, withdrawn=True)  # while they are still in their categories
             removed += Feed.objects.filter(pk__in=part).delete()[1].get(Feed._meta.label, 0)
     return removed
@@ -155,7 +155,7 @@ def remove_feeds(feed_ids: Collection[int], now: datetime) -> int:
 def _set_field(feed_ids: Collection[int], now: datetime, **field: bool) -> int:
     ((name, value),) = field.items()
     with transaction.atomic():
-        changed = feed_rows.lock_rows(Feed.objects.filter(pk__in=feed_ids, **{name: not value}))
+        changed = versions.lock_rows(Feed.objects.filter(pk__in=feed_ids, **{name: not value}))
         Feed.objects.filter(pk__in=changed).update(**field)
         feed_rows.touch_feeds(changed, now, withdrawn=value)
     return len(changed)

@@ -242,7 +242,9 @@ class Entry(models.Model):
     `shared_id` tells which entry had its id, or its link if it has none, when it came: none (0), one of another feed
     (1), one of its own feed (2).
     `change_number` is that of its last change in the change log, `arrival_number` that of its first; None until it has
-    one (`changes.numbers`). One with `filtered_at` is shown nowhere: filters of its feed hide it since then.
+    one (`changes.numbers`). One with `filtered_at` is shown nowhere: filters of its feed hide it since then. `story` is
+    the id of the first entry of its story (`stories`); None for that one itself, and for entries without a story. It
+    stays when the first is deleted.
     """
 
     feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
@@ -263,6 +265,7 @@ class Entry(models.Model):
     change_number = models.BigIntegerField(null=True, editable=False)
     arrival_number = models.BigIntegerField(null=True, editable=False)
     filtered_at = models.DateTimeField(null=True, editable=False)
+    story = models.BigIntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ("-happened_at", "-id")
@@ -278,6 +281,7 @@ class Entry(models.Model):
             models.Index(fields=("id",), condition=Q(change_number=None), name="entries_without_number"),
             models.Index(fields=("first_seen_at",), name="entries_by_arrival"),
             models.Index(fields=("id",), condition=Q(filtered_at__isnull=False), name="filtered_entries"),
+            models.Index(fields=("story", "id"), condition=Q(story__isnull=False), name="entries_of_a_story"),
         )
 
     def __str__(self) -> str:
@@ -311,6 +315,24 @@ class EntryFilter(models.Model):
     def __str__(self) -> str:
         found = self.words or f"{self.field} with {self.pattern}"
         return f"{self.get_action_display()}: {found}"
+
+
+class StoryMark(models.Model):
+    """A mark (`story_marks`) of an entry that came of late: entries of other feeds with the same may be its story.
+
+    No foreign key: earlier versions delete entries.
+    """
+
+    entry = models.ForeignKey(
+        Entry, related_name="story_marks", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False
+    )
+    mark = models.BigIntegerField()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("mark", "entry"), name="entries_by_mark"),
+            models.Index(fields=("entry",), name="marks_of_an_entry"),
+        )
 
 
 class Supplement(models.Model):

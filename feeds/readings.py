@@ -9,12 +9,12 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from . import diff
+from . import diff, story_marks
 from .diff import EntryChange, EntryMarks
 from .errors import ParseError
 from .parser import discovery, markup, reader
@@ -72,6 +72,7 @@ class EntryRow:
     """An entry, ready to be stored. `was` is the identity under which it is stored already, empty for none.
 
     `happened_at` comes from `diff.entry_happened_at`. Searches look at `text`. `is_excerpt`: its page may say more.
+    By `story_marks` it is found in other feeds.
     """
 
     marks: EntryMarks
@@ -83,6 +84,7 @@ class EntryRow:
     was: str = ""
     is_edited: bool = True
     is_excerpt: bool = False
+    story_marks: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "happened_at": self.happened_at.isoformat()}
@@ -90,7 +92,8 @@ class EntryRow:
     @classmethod
     def from_json(cls, held: Mapping[str, Any]) -> "EntryRow":
         marks, happened_at = EntryMarks(**held["marks"]), datetime.fromisoformat(held["happened_at"])
-        return cls(**{**held, "marks": marks, "happened_at": happened_at})
+        found = tuple(held.get("story_marks", ()))
+        return cls(**{**held, "marks": marks, "happened_at": happened_at, "story_marks": found})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,8 @@ def read_feed_body(body: bytes, question: BodyToRead) -> FeedReading | NoFeed:
     update = diff.compare_entries(question.kept, parsed.entries, question.fetched_at)
     places = {id(entry): place for place, entry in enumerate(parsed.entries)}
     changes = (*update.new, *update.changed)
-    rows = tuple(_entry_row(each, question.fetched_at, places[id(each.entry)]) for each in changes)
+    shared = story_marks.shared_links(entry.link for entry in parsed.entries)
+    rows = tuple(_entry_row(each, question.fetched_at, places[id(each.entry)], shared) for each in changes)
     here = {each.identity for each in diff.mark_entries(parsed.entries)} | {row.was for row in rows if row.was}
     return FeedReading(
         said=encode_fields(parsed.feed),
@@ -146,20 +150,31 @@ def read_feed_body(body: bytes, question: BodyToRead) -> FeedReading | NoFeed:
     )
 
 
-def _entry_row(each: EntryChange, now: datetime, place: int) -> EntryRow:
+def _entry_row(each: EntryChange, now: datetime, place: int, shared_links: Set[str]) -> EntryRow:
     entry = each.entry
     assert isinstance(entry, ParsedEntry)
+    text = searchable_text(entry)
     return EntryRow(
         marks=each.marks,
         title=strip_unstorable(entry.title)[:MAX_TITLE_CHARACTERS],
         link=strip_unstorable(entry.link),
-        text=searchable_text(entry),
+        text=text,
         data=encode_fields(entry),
         happened_at=diff.entry_happened_at(entry, now, place),
         was=each.was,
         is_edited=each.is_edited,
         is_excerpt=is_excerpt(entry),
+        story_marks=tuple(_mark_story(each, entry, text, shared_links)),
     )
+
+
+def _mark_story(each: EntryChange, entry: ParsedEntry, text: str, shared_links: Set[str]) -> Iterator[int]:
+    """Yields the marks of an entry, without those that several entries of its document have."""
+    if entry.id and each.marks.identity in diff.mark_id(entry.id):
+        yield from story_marks.mark_id(entry.id)
+    if story_marks.simplify_link(entry.link) not in shared_links:
+        yield from story_marks.mark_link(entry.link)
+    yield from story_marks.mark_text(split_parts(text))
 
 
 _EXCERPT_CHARACTERS = 2_000
@@ -189,6 +204,13 @@ def searchable_text(entry: ParsedEntry) -> str:
 
 PART_END = "\ue000"
 """Between the parts of a searchable text: no phrase goes from one into the next."""
+
+
+def split_parts(text: str) -> list[str]:
+    """Splits a searchable text into the title, the names and the texts of its entry."""
+    return text.split(PART_END)
+
+
 _LATIN_MARKS = re.compile("([a-z])[\u0300-\u036f]+")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(

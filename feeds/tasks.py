@@ -13,7 +13,7 @@ from django.db import Error as DatabaseError
 from retry import worker
 from retry.errors import StoreUnavailable
 
-from . import change_calls, credentials, filters, followers, upkeep
+from . import change_calls, credentials, filters, followers, stories, upkeep
 from .changes import numbers
 from .feed_rows import SCAN_TASK
 from .hub import distribution
@@ -69,7 +69,7 @@ def distribute_changes() -> None:
 
 @shared_task(name="feeds.prune", ignore_result=True)
 def prune_feeds() -> None:
-    """Removes entries that left long ago, for a second at most, old removals and scans; recounts some followers.
+    """Removes entries that left long ago, for a second at most, old marks, removals and scans; recounts some followers.
 
     Subscribers of this site's hub whose lease has passed end.
     """
@@ -77,6 +77,7 @@ def prune_feeds() -> None:
     with _outage_logged("entries could not be pruned"):
         upkeep.prune_old_entries(now, PRUNE_SECONDS)
         upkeep.prune_supplements(now)
+        stories.prune_marks(now - stories.STORY_TIME, PRUNE_SECONDS)
         change_calls.prune_given_up(now - timedelta(days=settings.FEEDS_REMOVALS_DAYS))
         numbers.prune_log(now - timedelta(days=settings.FEEDS_REMOVALS_DAYS), PRUNE_SECONDS)
         scanner.prune_scans(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))

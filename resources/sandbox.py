@@ -29,6 +29,7 @@ _CHILD_COMMAND = (sys.executable, "-E", "-s", "-W", "ignore", "-m")
 _CHILD_ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",  # the decoders' threads share one arena
     "MALLOC_MMAP_THRESHOLD_": "1048576",  # large blocks go back to the system at once
+    "MIMALLOC_ARENA_RESERVE": "0",  # rensa would take a gigabyte of the addresses that a child may have
 }
 
 

@@ -21,8 +21,8 @@ from . import (
     read,
     stream,  # noqa: F401  # it and sync add to the router
 )
-from .filters import Filters, read_filters
-from .read import FeedDescribed, FeedSlug, router
+from .read import FeedSlug, router
+from .schemas import FeedDescribed, Filters, read_filters
 
 MAX_CATEGORIES, MAX_CATEGORY_DEPTH = 20, 10
 FeedTitle = Annotated[str, Field(max_length=500)]

@@ -3,13 +3,13 @@
 The router is here and is shared with `manage`: ninja answers other methods by router.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
-from ninja import Path, Query, Router, Schema
+from ninja import Path, Query, Router
 from pydantic import Field
 
 from resources import problems
@@ -29,8 +29,19 @@ from ..pages import change_page, page_entries, render
 from ..pages.page_entries import Selection
 from ..pages.query import ALL_SLUG, PageOrder, PageQuery
 from ..pages.search_terms import MAX_SEARCH_CHARACTERS
-from ..parser.documents import ParsedEntry
-from .filters import Filter, describe_filters
+from .schemas import (
+    Entries,
+    FeedDescribed,
+    Feeds,
+    Filter,
+    FoundEntries,
+    FoundEntry,
+    Health,
+    ListedEntry,
+    OtherFeed,
+    Timing,
+    describe_filters,
+)
 
 router = Router(tags=["feeds"])
 
@@ -99,111 +110,6 @@ def require_user(request: HttpRequest) -> int:
     return token.user_id
 
 
-class FeedDescribed(Schema):
-    """A feed, without the credentials for its server."""
-
-    slug: str
-    title: str
-    site: str | None
-    url: str | None = Field(description="Its address, for tokens that may manage feeds; null for others.")
-    categories: list[list[str]] = Field(description="Each with its parents, the outermost first.")
-    standing: str = Field(description="well, failing, gone, throttled, new, or paused.")
-    hidden: bool = Field(description="Hidden: without output, shown only to tokens that may manage feeds.")
-    full_content: bool = Field(description="The articles of excerpts are fetched.")
-    icon: str | None = Field(description="The site's icon, as this site mirrors it.")
-    filters: list[Filter] | None = Field(description="For tokens that may manage feeds; null for others.")
-    subscribers: int
-    changed_at: datetime | None = Field(description="The last change of its content.")
-    checked_at: datetime | None
-    next_check_at: datetime
-    atom: str
-    rss: str
-    json_feed: str
-
-
-class Feeds(Schema):
-    """A page of feeds, in the order of their slugs."""
-
-    feeds: list[FeedDescribed]
-    next: str | None = Field(description="The address of the next page; null after the last.")
-
-
-class Timing(Schema):
-    started_at: datetime
-    seconds: float
-    bytes: int
-    outcome: str
-    status: int | None
-
-
-class Health(Schema):
-    """The health of a feed, and the reasons."""
-
-    slug: str
-    standing: str
-    trouble: str | None = Field(description="The failure of the last fetch.")
-    failures: int = Field(description="In a row.")
-    failing_since: datetime | None
-    why: list[str] = Field(
-        description="The reasons for the next check; addresses only for tokens that may manage feeds."
-    )
-    next_check_at: datetime
-    checked_at: datetime | None
-    fetched_at: datetime | None = Field(description="The last successful check.")
-    changed_at: datetime | None
-    expected_seconds: float | None
-    notes: list[str] = Field(description="Problems of the last document, for the same tokens.")
-    fetches: list[Timing] = Field(description="The last requests, newest first.")
-
-
-class EnclosureDescribed(Schema):
-    """A file that belongs to an entry."""
-
-    url: str
-    media_type: str = Field(description="As the publisher says; empty if unknown.")
-    length_bytes: int | None
-    seconds: int | None
-    title: str
-
-
-class EntryDescribed(Schema):
-    """An entry. Texts are sanitised HTML, but for the title, which is text."""
-
-    id: str
-    link: str
-    title: str
-    published: datetime | None
-    updated: datetime | None
-    summary: str
-    content: str
-    authors: list[str]
-    categories: list[str]
-    language: str = Field(description="As the entry says, else as its feed does; empty if neither does.")
-    enclosures: list[EnclosureDescribed]
-    happened_at: datetime = Field(description="Its place in lists.")
-    changed_at: datetime
-
-
-class FoundEntry(EntryDescribed):
-    """An entry that a search found, and its feed."""
-
-    feed: str = Field(description="The feed's slug.")
-
-
-class FoundEntries(Schema):
-    """A page of found entries, in the order of the search."""
-
-    entries: list[FoundEntry]
-    next: str | None = Field(description="The address of the next page; null after the last.")
-
-
-class Entries(Schema):
-    """A page of entries, newest first."""
-
-    entries: list[EntryDescribed]
-    next: str | None = Field(description="The address of the next page; null after the last.")
-
-
 _CHECK_FIELDS = ("slug", "changed_at", "checked_at", "next_check_at")
 _HEALTH_FIELDS = (*_CHECK_FIELDS, "failures", "failing_since", "fetched_at", "expected_seconds")
 _TIMING_FIELDS = ("started_at", "seconds", "outcome", "status")
@@ -241,8 +147,15 @@ def feed_description(  # noqa: PLR0917
     )
 
 
-def _describe_entry(row: Entry, entry: ParsedEntry, origin: FeedOrigin) -> EntryDescribed:
-    return EntryDescribed(**change_page.describe_read(row, entry, origin))
+def _describe_entries(
+    rows: Sequence[Entry], by_feed: Mapping[int, FeedOrigin], subject: Feed | Category
+) -> Iterator[ListedEntry]:
+    """Describes entries of a feed or of a combination, with the other feeds that have them."""
+    among_feeds, also_in = isinstance(subject, Category), page_entries.find_mentions(subject, rows)
+    read = page_entries.load_entries([(row, by_feed[row.feed_id]) for row in rows], among_feeds=among_feeds)
+    for row, each in zip(rows, read, strict=True):
+        others = [OtherFeed.from_orm(other) for other in also_in.get(row.pk, ())]
+        yield ListedEntry(**change_page.describe_read(row, *each), also_in=others)
 
 
 MAX_FEEDS, MAX_ENTRIES, MAX_TIMINGS = 200, 200, 20
@@ -261,8 +174,8 @@ def list_feeds(
     limit: Annotated[int, Field(ge=1, le=MAX_FEEDS)] = 50,
 ) -> Feeds:
     """Lists the feeds in the order of their slugs."""
-    begin = after.replace("\0", "")  # PostgreSQL would not even compare it
-    rows = Feed.objects.filter(slug__gt=begin).order_by("slug").defer(*LONG_FIELDS)
+    after = after.replace("\0", "")  # PostgreSQL would not even compare it
+    rows = Feed.objects.filter(slug__gt=after).order_by("slug").defer(*LONG_FIELDS)
     if not may_manage(request):
         rows = rows.filter(is_hidden=False)
     if category is not None:
@@ -274,8 +187,7 @@ def list_feeds(
     found = list(rows[: limit + 1])
     shown = found[:limit]
     given = {"category": category, "standing": standing, "after": shown[-1].slug if shown else "", "limit": limit}
-    more = len(found) > limit
-    return Feeds(feeds=_descriptions_for(request, shown), next=_next_url(request, given) if more else None)
+    return Feeds(feeds=_descriptions_for(request, shown), next=_next_url(request, given) if found[limit:] else None)
 
 
 @router.get("/feeds/{slug}", response=FeedDescribed, summary="Describe a feed", **OPEN_TO_ALL)
@@ -323,10 +235,8 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     feed = find_readable_feed(request, slug)
     given = {"q": q, "since": since, "order": order, "before": before, "limit": str(limit)}
     found = _select_entries(f"/feeds/{feed.slug}.json", given, feed)
-    origin = page_entries.find_origin(feed)
-    read = page_entries.load_entries([(row, origin) for row in found.entries])
-    described = [_describe_entry(row, *each) for row, each in zip(found.entries, read, strict=True)]
-    return Entries(entries=described, next=_next_entries(request, given, found))
+    described = _describe_entries(found.entries, page_entries.find_origins(feed, found.entries), feed)
+    return Entries(entries=list(described), next=_next_entries(request, given, found))
 
 
 @router.get("/search", response=FoundEntries, summary="Search the entries of all feeds", **OPEN_TO_ALL)
@@ -347,15 +257,14 @@ def search_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     path = PageQuery.page_of_category(subject.slug).as_format("json").path
     found = _select_entries(path, given, subject)
     by_feed = page_entries.find_origins(subject, found.entries)
-    return FoundEntries(entries=_found_entries(found, by_feed), next=_next_entries(request, given, found))
+    return FoundEntries(entries=_found_entries(found, by_feed, subject), next=_next_entries(request, given, found))
 
 
-def _found_entries(found: Selection, by_feed: Mapping[int, FeedOrigin]) -> list[FoundEntry]:
+def _found_entries(found: Selection, by_feed: Mapping[int, FeedOrigin], subject: Category) -> list[FoundEntry]:
     """Describes entries, without those of feeds that were deleted just now."""
     slugs = dict(Feed.objects.filter(pk__in=by_feed).values_list("pk", "slug"))
     shown = [row for row in found.entries if row.feed_id in slugs]
-    read = page_entries.load_entries([(row, by_feed[row.feed_id]) for row in shown], among_feeds=True)
-    described = [(row, _describe_entry(row, *each)) for row, each in zip(shown, read, strict=True)]
+    described = zip(shown, _describe_entries(shown, by_feed, subject), strict=True)
     return [FoundEntry(**one.model_dump(), feed=slugs[row.feed_id]) for row, one in described]
 
 

@@ -19,7 +19,8 @@ from ..errors import CursorError, CursorExpiredError
 from ..models import ALL_SLUG, Category
 from ..pages import change_page, entry_filters
 from . import read
-from .read import MAX_ENTRIES_CHARACTERS, EntryDescribed, router
+from .read import MAX_ENTRIES_CHARACTERS, router
+from .schemas import EntryDescribed
 
 MAX_CHANGES = 500
 SLUG = r"^[a-z0-9-]{0,100}$"
@@ -32,6 +33,9 @@ class EntryChanged(Schema):
     entry_id: int = Field(description="Identifies the entry on this site, for ever.")
     feed_id: int = Field(description="Identifies its feed. An entry can come to another feed.")
     feed: str = Field(description="The feed's slug.")
+    story: int = Field(
+        description="The same for all entries of one story: the `entry_id` of the first. Alone: its own `entry_id`."
+    )
     entry: EntryDescribed
 
 

@@ -3,7 +3,7 @@
 Writers of entries and feeds only leave rows without a number and checks of memberships behind, in their own
 transactions, and ask for the rest with `number_on_commit`. One process at a time then gives the numbers, in a
 transaction of its own: no writer waits for another one, and numbers are in the order of the commits. After a crash in
-between the next call does it.
+between the next call does it. Entries get their stories there too (`stories`): programs are given them with these.
 """
 
 import logging
@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 from resources.database import write_turn
 from retry import stores
 
+from .. import stories, versions
 from ..change_rows import ChangeLog, ChangeSpan, Membership, MembershipCheck, Removal
 from ..models import ALL_SLUG, Category, Entry, Feed
 from .positions import CHANGE_CHANNEL, IDENTITY_CHARACTERS, number_at
@@ -142,10 +143,13 @@ def _number_some(now: datetime) -> tuple[int, bool]:
         changed = removed + Removal.objects.filter(number=None).update(number=number)
         entries = Entry.objects.filter(change_number=None).select_for_update(skip_locked=True).order_by("pk")
         ids = list(entries.values_list("pk", flat=True)[:NUMBERED_AT_ONCE])
+        repeating = stories.find_stories(ids)
         arrival = Case(When(filtered_at=None, then=Coalesce("arrival_number", Value(number))), default="arrival_number")
         changed += Entry.objects.filter(pk__in=ids).update(change_number=number, arrival_number=arrival)
         if changed:
             _advance_head(log, number)
+        if repeating:  # a page that was rendered before has these entries once more
+            versions.touch_combinations(repeating, now)
     return changed + checked, len(ids) == NUMBERED_AT_ONCE or checked == CHECKS_AT_ONCE
 
 

@@ -58,6 +58,7 @@ def _add_entry(root: etree._Element, page: OutputPage, entry: ParsedEntry) -> No
         _add(element, "link", rel="alternate", type="text/html", href=entry.link)
     if entry.comments:
         _add(element, "link", rel="replies", type="text/html", href=entry.comments)
+    output_page.add_mentions(element, page.also_in.get(entry.id, ()))
     for enclosure in entry.enclosures:
         _add(element, "link", rel="enclosure", href=enclosure.url, type=enclosure.media_type,
              length=str(enclosure.length_bytes or ""), title=enclosure.title)  # fmt: skip

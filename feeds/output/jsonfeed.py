@@ -57,6 +57,10 @@ def _entry_item(page: OutputPage, entry: ParsedEntry) -> dict[str, Any]:
         "source": _without_empty(asdict(entry.source)) if entry.source else None,
         "point": asdict(entry.point) if entry.point else None,
         **_episode_objects(entry),
+        "also_in": [
+            {"title": each.title, "url": output_page.encode_address(each.link)}
+            for each in page.also_in.get(entry.id, ())
+        ],
     }
     item = {
         "id": own_id,

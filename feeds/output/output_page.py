@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import quote
 
@@ -16,6 +16,18 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 
 
 @dataclass(frozen=True, slots=True)
+class Mention:
+    """An entry of another feed that is the same story: the slug and the title of its feed, and its link.
+
+    An entry without a link has the page of its feed.
+    """
+
+    feed: str
+    title: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
 class OutputPage:
     """Some entries of a feed, in their order on the page, and the page's addresses.
 
@@ -23,6 +35,7 @@ class OutputPage:
     page, and the date of entries without one. `address` is that of the page itself; `first_address`, `previous_address`
     and `next_address` are those of other pages (RFC 5005, 3), empty for none. `hubs` are those of this site, and
     `cloud` is the URL of its rssCloud, empty for none. The publisher's own hubs, clouds and pauses are not repeated.
+    `also_in` names other feeds that have an entry, by its id.
     """
 
     feed: FeedHead
@@ -34,6 +47,7 @@ class OutputPage:
     next_address: str = ""
     hubs: tuple[str, ...] = ()
     cloud: str = ""
+    also_in: Mapping[str, Sequence[Mention]] = field(default_factory=dict)
 
     def links(self, site: str = "") -> list[tuple[str, str]]:
         """The relations and addresses of the page's links, with that of the site as `alternate` if it is given."""
@@ -180,6 +194,13 @@ def add_element(
             child.set(key, charset.strip_illegal(value))
     child.text = charset.strip_illegal(text) or None
     return child
+
+
+def add_mentions(parent: etree._Element, mentions: Iterable[Mention]) -> None:
+    """Adds the same story in other feeds: as `related` (RFC 4287, 4.2.7.2), since an entry may have one `alternate`."""
+    for each in mentions:
+        attributes = {"rel": "related", "href": encode_address(each.link), "title": each.title}
+        add_element(parent, f"{{{ATOM}}}link", attributes=attributes)
 
 
 def add_text(parent: etree._Element, name: str, text: str) -> None:

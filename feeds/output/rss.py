@@ -97,6 +97,7 @@ def _add_entry(channel: etree._Element, page: OutputPage, entry: ParsedEntry) ->
     _add_people(item, entry)
     _add_categories(item, entry.categories)
     add_text(item, "comments", entry.comments)
+    output_page.add_mentions(item, page.also_in.get(entry.id, ()))
     for enclosure in entry.enclosures:
         attributes = {"url": enclosure.url, "length": str(enclosure.length_bytes or 0)}
         add_element(item, "enclosure", attributes={**attributes, "type": enclosure.media_type or _UNKNOWN_TYPE})

@@ -64,5 +64,5 @@ def _describe_change(
     origin, slug = origins.get(row.feed_id), slugs.get(row.feed_id)
     if origin is None or slug is None:
         return None
-    named = {"change": "entry", "entry_id": row.pk, "feed_id": row.feed_id, "feed": slug}
+    named = {"change": "entry", "entry_id": row.pk, "feed_id": row.feed_id, "feed": slug, "story": row.story or row.pk}
     return {**named, "entry": describe_entry(row, origin)}

@@ -8,6 +8,7 @@ matches. Either takes some tens of milliseconds with a million entries.
 import json
 import math
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from django.db.models import Q, QuerySet
 
 from resources import database
 
+from .. import stories
 from ..errors import SearchTimeoutError
 from ..models import Entry, Feed
 from ..search_index import INDEX_TABLE, PLACES_INDEX
@@ -35,6 +37,7 @@ MAX_WALKED_ENTRIES = 5_000
 ENTRIES_PER_LOOK = 250
 _LOOK_COST = 40
 """Matches that are put in order in the time in which one entry is looked up in the index."""
+TOO_LONG = "The search takes too long. Search for rarer words, or in fewer feeds."
 _PROGRESS_STEPS = 20_000
 """SQLite's instructions between two looks at the clock: some milliseconds."""
 _FIELD_WEIGHTS = "10.0, 4.0, 4.0, 1.0, 0.0"
@@ -75,6 +78,11 @@ class EntryWindow:
             values += [convert(self.place.happened_at), self.place.number]
         return found, values
 
+    def beyond(self, number: int) -> "EntryWindow | None":
+        """The part of it beyond an entry; None if that was deleted meanwhile."""
+        at = Entry.objects.filter(pk=number).values_list("happened_at", flat=True).first()
+        return None if at is None else replace(self, place=Cursor(at, number))
+
     @property
     def direction(self) -> str:
         return "DESC" if self.is_backward else "ASC"
@@ -82,11 +90,15 @@ class EntryWindow:
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """The entries that may be found, and their feeds: by their numbers if they are few, and as a query."""
+    """The entries that may be found, and their feeds: by their numbers if they are few, and as a query.
+
+    With `is_combined`, a match that an earlier one of its story precedes is not found.
+    """
 
     among: QuerySet[Entry]
     feeds: QuerySet[Feed]
     numbers: tuple[int, ...]
+    is_combined: bool = False
 
     @classmethod
     def of(cls, search: SearchQuery, among: QuerySet[Entry], feeds: QuerySet[Feed], *, is_all: bool) -> "SearchScope":
@@ -117,7 +129,7 @@ def find_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, w
     if scope.is_empty:
         return []
     with _limit_time():
-        return _find_matches(search, scope, window, wanted)
+        return _find_shown(search, scope, window, wanted)
 
 
 def rank_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow) -> list[int]:
@@ -125,7 +137,7 @@ def rank_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow) -
     if scope.is_empty:
         return []
     with _limit_time():
-        found = _find_matches(search, scope, window, MAX_RANKED_ENTRIES)
+        found = _find_shown(search, scope, window, MAX_RANKED_ENTRIES)
         scores = _score_matches(search, found) if found else {}
     places = {number: place for place, number in enumerate(found)}
     return sorted(found, key=lambda number: (-scores.get(number, 0.0), places[number]))
@@ -149,6 +161,37 @@ def judge_entries(search: SearchQuery, numbers: Iterable[int]) -> set[int]:
     return {number for part in portions for number in _look_up(search, part, also_filtered=True)}
 
 
+def _find_shown(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
+    """Looks for more matches until enough of them are shown."""
+    shown: list[int] = []
+    asked, until = wanted, time.monotonic() + settings.FEEDS_SEARCH_SECONDS
+    while True:
+        found = _find_matches(search, scope, window, asked)
+        left_out = _find_repeated(search, scope, found)
+        shown += [number for number in found if number not in left_out]
+        beyond = window.beyond(found[-1]) if len(found) == asked and len(shown) < wanted else None
+        if beyond is None:
+            return shown[:wanted]
+        if time.monotonic() > until:
+            raise SearchTimeoutError(TOO_LONG)
+        window, asked = beyond, min(2 * asked, max(wanted, MAX_RANKED_ENTRIES))
+
+
+def _find_repeated(search: SearchQuery, scope: SearchScope, found: Collection[int]) -> set[int]:
+    """Returns those of the matches of which an earlier match of the combination is the same story."""
+    of_stories = Entry.objects.filter(pk__in=found, story__isnull=False) if scope.is_combined else Entry.objects.none()
+    told = {pk: story for pk, story in of_stories.order_by().values_list("pk", "story") if story is not None}
+    if not (repeated := stories.find_repeated(told, scope.among)):
+        return set()
+    told = {pk: told[pk] for pk in repeated}
+    mates = dict(scope.among.filter(stories.members_of(set(told.values()))).order_by().values_list("pk", "story"))
+    matching = sorted(_walk_entries(search, Entry.objects.filter(pk__in=mates).order_by("pk")))
+    by_story: defaultdict[int, list[int]] = defaultdict(list)
+    for pk in matching:
+        by_story[mates[pk] or pk].append(pk)
+    return {pk for pk, story in told.items() if any(stories.is_earlier(other, pk, story) for other in by_story[story])}
+
+
 def _find_matches(search: SearchQuery, scope: SearchScope, window: EntryWindow, wanted: int) -> list[int]:
     if _is_common(search, scope, wanted):
         found = list(islice(_walk_entries(search, window.choose(scope.among)), wanted))
@@ -167,7 +210,7 @@ def _limit_time() -> Iterator[None]:
     except OperationalError as error:
         if time.monotonic() < until:
             raise
-        raise SearchTimeoutError("The search takes too long. Search for rarer words, or in fewer feeds.") from error
+        raise SearchTimeoutError(TOO_LONG) from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ and under ids that stay.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -15,11 +16,11 @@ from django.db.models import QuerySet
 from retry.popularity import GENERATION_MARK
 
 from .. import addresses as feeds_addresses
-from .. import categories, readings
+from .. import categories, readings, stories
 from ..errors import UnknownFeedError
 from ..models import LONG_FIELDS, Category, Entry, Feed, Move
 from ..output import output_page
-from ..output.output_page import FeedOrigin
+from ..output.output_page import FeedOrigin, Mention
 from ..parser import documents
 from ..push.websub import OWN_HUB
 from . import entry_filters, entry_search
@@ -55,7 +56,8 @@ def page_content_key(asked: PageQuery, subject: Feed | Category) -> str:
 
 MAX_PAGE_CHARACTERS = 5_000_000
 """Of all entries of a page: it ends before its limit if they are long."""
-_ROWS_PER_CHUNK = 20
+_MAX_ROWS = 1_000
+"""Entries that are looked at together for those that a page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +127,31 @@ def _page_search(asked: PageQuery, subject: Feed | Category) -> SearchQuery:
 def _search_scope(search: SearchQuery, subject: Feed | Category) -> SearchScope:
     is_alone, is_all = isinstance(subject, Feed), subject.slug == ALL_SLUG
     feeds = Feed.objects.filter(pk=subject.pk) if isinstance(subject, Feed) else feeds_in_category(subject)
-    return SearchScope.of(search, _candidate_entries(subject), feeds, is_all=is_all and not is_alone)
+    scope = SearchScope.of(search, _candidate_entries(subject), feeds, is_all=is_all and not is_alone)
+    return replace(scope, is_combined=not is_alone)
 
 
 def _matching_entries(asked: PageQuery, subject: Feed | Category, window: EntryWindow) -> Iterator[tuple[int, int]]:
-    """Yields ids and sizes of one entry more than a page has, in the window's order."""
+    """Yields ids and sizes of one entry more than a page has, or of more, in the window's order."""
     search = _page_search(asked, subject)
     if not asked.words and not search.is_narrowed:
-        ordered = window.choose(_candidate_entries(subject).filter(filtered_at=None))
-        yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_ROWS_PER_CHUNK)
-        return
+        return _shown_entries(subject, window, asked.limit + 1)
     scope = _search_scope(search, subject)
-    yield from _sized_entries(entry_search.find_matches(search, scope, window, asked.limit + 1))
+    return _sized_entries(entry_search.find_matches(search, scope, window, asked.limit + 1))
+
+
+def _shown_entries(subject: Feed | Category, window: EntryWindow, wanted: int) -> Iterator[tuple[int, int]]:
+    """Yields ids and sizes of entries, as far as they are consumed: of a combination one of each story."""
+    among, is_alone = _candidate_entries(subject).filter(filtered_at=None), isinstance(subject, Feed)
+    count = wanted if is_alone else wanted + wanted // 2
+    while True:
+        rows = list(window.choose(among).values_list("pk", "size", "happened_at", "story")[:count])
+        repeated = set() if is_alone else stories.find_repeated({row[0]: row[3] for row in rows}, among)
+        yield from ((pk, size) for pk, size, *_ in rows if pk not in repeated)
+        if len(rows) < count:
+            return
+        last, _, happened_at, _ = rows[-1]
+        window, count = replace(window, place=Cursor(happened_at, last)), min(2 * count, _MAX_ROWS)
 
 
 def _sized_entries(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -248,6 +263,42 @@ def load_entries(
     for (row, origin), entry in zip(among, read, strict=True):
         own = replace(entry, id=_tag_uri("entry", row.pk))
         yield (entry if first[entry.id] == row.pk else own), origin
+
+
+MAX_MENTIONS, _MAX_MATES = 20, 2_000
+"""Feeds that are named with one entry; and entries that are looked at for one page."""
+
+
+def find_mentions(subject: Feed | Category, entries: Sequence[Entry]) -> Mapping[int, Sequence[Mention]]:
+    """Returns the other feeds that have these entries' stories, by the entries' ids. Raises DatabaseError.
+
+    Only feeds of the same combination: else a page could go on naming a feed that was hidden. With the entries of one
+    feed it is all feeds, for answers that are not kept.
+    """
+    among = _candidate_entries(subject)
+    if isinstance(subject, Feed):
+        among = Entry.objects.filter(feed__paused=False, feed__is_hidden=False).exclude(feed=subject)
+    shown = among.filter(filtered_at=None)
+    rows = shown.filter(stories.members_of({entry.story or entry.pk for entry in entries})).order_by("pk")
+    mates: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    for pk, story, feed_id, link in rows.values_list("pk", "story", "feed_id", "link")[:_MAX_MATES]:
+        mates[story or pk].append((pk, feed_id, link))
+    others = {entry.pk: [one for one in mates[entry.story or entry.pk] if one[0] != entry.pk] for entry in entries}
+    named = {pk: some[:MAX_MENTIONS] for pk, some in others.items() if some}
+    return _make_mentions(named) if named else {}
+
+
+def _make_mentions(named: Mapping[int, Sequence[tuple[int, int, str]]]) -> Mapping[int, Sequence[Mention]]:
+    feeds = Feed.objects.filter(pk__in={feed_id for some in named.values() for _, feed_id, _ in some})
+    rows = feeds.only("slug", "url", "validated_url", "host", "title", "own_title").in_bulk()
+    secrets = {pk: feeds_addresses.find_secrets(*urls) for pk, urls in known_addresses(rows.values()).items()}
+
+    def mention(feed: Feed, link: str) -> Mention:
+        page = f"{site_url()}{PageQuery.page_of_feed(feed.slug).address}"
+        shown = link and not any(part in link for part in secrets[feed.pk])
+        return Mention(feed.slug, feed.shown_title, link if shown else page)
+
+    return {pk: [mention(rows[feed], link) for _, feed, link in some if feed in rows] for pk, some in named.items()}
 
 
 def _tag_uri(kind: str, number: int) -> str:

@@ -21,7 +21,7 @@ from ..addresses import FeedLocation
 from ..errors import SearchTimeoutError, UnknownFeedError
 from ..models import ALL_SLUG, LONG_FIELDS, Category, Entry, Feed
 from ..output import atom, jsonfeed, output_page, rss
-from ..output.output_page import FeedOrigin, OutputPage
+from ..output.output_page import FeedOrigin, Mention, OutputPage
 from ..parser import documents, markup
 from . import page_entries
 from .entry_search import MAX_RANKED_ENTRIES
@@ -84,7 +84,7 @@ class ShownEntry:
     """An entry on a page for people. `html` is sanitised, and says more than `excerpt` if `is_longer`.
 
     `source` is its feed, on pages of several feeds. `player` is the document of a frame with a video of YouTube: it
-    shows a picture of this site, and a link that plays the video in its place.
+    shows a picture of this site, and a link that plays the video in its place. `also_in` are feeds with the same story.
     """
 
     title: str
@@ -102,11 +102,12 @@ class ShownEntry:
     chapters: Sequence[ShownChapter]
     transcripts: Sequence[PageLink]
     player: str
+    also_in: Sequence[PageLink]
 
 
 def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection) -> bytes:
     is_alone = isinstance(subject, Feed)
-    by_feed = page_entries.find_origins(subject, selection.entries)
+    by_feed, also_in = page_entries.find_origins(subject, selection.entries), _find_mentions(subject, selection)
     about = _about_feed(subject, by_feed[subject.pk]) if isinstance(subject, Feed) else _about_combination(subject)
     context = {
         **about,
@@ -117,7 +118,10 @@ def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection
             PageLink(asked.as_format(name).address, title, media_type) for name, title, media_type in PAGE_FORMATS
         ],
         "list": "" if is_alone else PageQuery(is_combined=True, slug=asked.slug, format="opml").address,
-        "entries": [show_entry(*each, is_alone=is_alone) for each in _with_origins(selection, by_feed)],
+        "entries": [
+            show_entry(row, origin, also_in.get(row.pk, ()), is_alone=is_alone)
+            for row, origin in _with_origins(selection, by_feed)
+        ],
         "orders": _order_links(asked),
         "max_ranked": MAX_RANKED_ENTRIES if asked.order == "rank" else 0,
         "newer": asked.page_before(selection.newer).address if selection.newer else "",
@@ -129,6 +133,11 @@ def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection
 def _with_origins(selection: Selection, by_feed: Mapping[int, FeedOrigin]) -> list[tuple[Entry, FeedOrigin]]:
     """Returns the entries with their origins, without those of feeds that were deleted meanwhile."""
     return [(row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed]
+
+
+def _find_mentions(subject: Feed | Category, selection: Selection) -> Mapping[int, Sequence[Mention]]:
+    """The feeds of a combination with the same stories. Pages of one feed are kept while others come and go."""
+    return {} if isinstance(subject, Feed) else page_entries.find_mentions(subject, selection.entries)
 
 
 def _about_feed(feed: Feed, origin: FeedOrigin) -> dict[str, Any]:
@@ -169,14 +178,12 @@ def icon_addresses(feeds: Iterable[Feed]) -> dict[int, str]:
     """This site's addresses of icons by feed, without those that have secrets of present or former addresses."""
     with_icons = [feed for feed in feeds if feed.icon]
     known = page_entries.known_addresses(with_icons)
-    found = {}
-    for feed in with_icons:
-        secrets = addresses.find_secrets(*known[feed.pk])
-        found[feed.pk] = "" if any(part in feed.icon for part in secrets) else mirror_url(feed.icon)
-    return found
+    secrets = {feed.pk: addresses.find_secrets(*known[feed.pk]) for feed in with_icons}
+    shown = (feed for feed in with_icons if not any(part in feed.icon for part in secrets[feed.pk]))
+    return {feed.pk: mirror_url(feed.icon) for feed in shown}
 
 
-def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntry:
+def show_entry(entry: Entry, origin: FeedOrigin, also_in: Sequence[Mention], *, is_alone: bool) -> ShownEntry:
     read = page_entries.load_entry(entry, origin)
     html = markup.rewrite_pictures(read.content or read.summary, mirror_url)
     excerpt = _cut_text(markup.html_to_text(read.summary or read.content), EXCERPT_CHARACTERS)
@@ -199,6 +206,7 @@ def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntr
             for each in read.transcripts
         ],
         player=_make_player(read) if read.youtube else "",
+        also_in=[PageLink(each.link, each.title) for each in also_in],
     )
 
 
@@ -367,7 +375,8 @@ def page_hubs(asked: PageQuery) -> tuple[str, ...]:
 def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selection) -> OutputPage:
     here, is_alone = page_entries.site_url(), isinstance(subject, Feed)
     by_feed = page_entries.find_origins(subject, selection.entries)
-    loaded = page_entries.load_entries(_with_origins(selection, by_feed), among_feeds=not is_alone)
+    shown, also_in = _with_origins(selection, by_feed), _find_mentions(subject, selection)
+    loaded = page_entries.load_entries(shown, among_feeds=not is_alone)
     entries = [read if is_alone else output_page.credit_entry(read, origin) for read, origin in loaded]
     return OutputPage(
         feed=_page_head(asked, subject, by_feed),
@@ -380,6 +389,7 @@ def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selectio
         next_address=f"{here}{asked.older_than(selection.older).address}" if selection.older else "",
         hubs=page_hubs(asked),
         cloud=page_entries.cloud_address() if asked.is_topic else "",
+        also_in={read.id: also_in[row.pk] for (row, _), read in zip(shown, entries, strict=True) if row.pk in also_in},
     )
 
 

@@ -31,7 +31,7 @@ from resources.database import MAX_CLOCK_LEAD, write_turn
 from resources.fetch.http.messages import Body
 from retry import stores
 
-from .. import feed_rows
+from .. import versions
 from ..errors import FeedError
 from ..models import Entry, Feed
 from ..readings import BodyToRead, EntryRow, FeedReading
@@ -148,10 +148,10 @@ def store_delivery(
         if not is_last:
             del fields["handed_over_at"]
         if reading.rows:
-            fields |= {"changed_at": now, "version": feed_rows.next_version(now), **NO_VALIDATORS}
+            fields |= {"changed_at": now, "version": versions.next_version(now), **NO_VALIDATORS}
         Feed.objects.filter(pk=feed.pk).update(**fields)
         if reading.rows:
-            feed_rows.touch_combinations([feed.pk], now)
+            versions.touch_combinations([feed.pk], now)
     return StoreOutcome.STORED
 
 

@@ -20,7 +20,7 @@ from resources.fetch.frontier.jobs import JobPriority
 from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
 from retry.claim_state import LaneFull, WorkFailed
 
-from .. import feed_rows
+from .. import feed_rows, versions
 from ..models import Feed, Scan
 from ..pages.work import scan_work
 from ..schedule import next_check
@@ -78,7 +78,7 @@ def _mark_rows(
     if not begun and not waiting:
         return ()
     with transaction.atomic():
-        feed_rows.lock_rows(Feed.objects.filter(pk__in=[*begun, *waiting]))
+        versions.lock_rows(Feed.objects.filter(pk__in=[*begun, *waiting]))
         rows = Feed.objects.filter(pk__in=begun)
         # A row that was stored much later than now was stored before the clock was set back.
         done = set(rows.filter(checked_at__range=(now, now + MAX_SCAN_DURATION)).values_list("pk", flat=True))

@@ -23,7 +23,7 @@ from resources.fetch.http.messages import Body, Fetched, FetchFailed, NotModifie
 from resources.sandbox import ChildAllowance
 from retry import metrics
 
-from .. import catalogue, diff, feed_rows, filters, lifecycle, readings, supplements, upkeep
+from .. import catalogue, diff, feed_rows, filters, lifecycle, readings, stories, supplements, upkeep, versions
 from ..changes import numbers
 from ..diff import EntryMarks
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
@@ -127,7 +127,7 @@ def store_result(feed: Feed, kept: KeptEntries, came: FetchResult, now: datetime
         is_changed = came.reading is not None and _changes_output(feed, came.reading)
         _store_feed(feed, came, decision, now, is_changed=is_changed)
         if is_changed:
-            feed_rows.touch_combinations([feed.pk], now)
+            versions.touch_combinations([feed.pk], now)
         if decision.adopts is not None:
             _follow_redirect(feed, decision.adopts, decision, now)
     return StoreOutcome.STORED
@@ -153,10 +153,12 @@ def has_news(feed: Feed, reading: FeedReading | None) -> bool:
 def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: datetime, *, is_whole: bool) -> None:
     """Stores new and changed entries; with `is_whole`, also marks the entries that have left the document."""
     ids = {marks.identity: pk for pk, marks in kept.marks.items()}
-    rows = [row for row in reading.rows if not row.was]
+    rows, changed = ([row for row in reading.rows if bool(row.was) is known] for known in (False, True))
     new = [_make_entry(feed, *each, now) for each in zip(rows, _find_shared_ids(feed, rows), strict=True)]
     Entry.objects.bulk_create(new, ignore_conflicts=True, batch_size=200)
-    _store_changed(feed, [row for row in reading.rows if row.was], ids, now)
+    _store_changed(feed, changed, ids, now)
+    marks = {row.marks.identity: row.story_marks for row in rows}
+    stories.store_marks(feed.pk, marks, {ids[row.was]: row.story_marks for row in changed})
     if is_whole:
         here = {ids[identity] for identity in reading.here if identity in ids}
         entries = Entry.objects.filter(feed=feed)
@@ -279,7 +281,7 @@ def _store_feed(feed: Feed, came: FetchResult, decision: CheckDecision, now: dat
     if came.reading is not None:
         fields |= build_reading_fields(came.reading)
     if is_changed:
-        fields |= {"changed_at": now, "version": feed_rows.next_version(now)}
+        fields |= {"changed_at": now, "version": versions.next_version(now)}
     Feed.objects.filter(pk=feed.pk).update(**fields)
 
 

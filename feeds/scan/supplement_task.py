@@ -31,7 +31,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument, Work
 
-from .. import credentials, feed_rows, filters, readings, supplements
+from .. import credentials, feed_rows, filters, readings, supplements, versions
 from ..changes import numbers
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
 from ..parser import discovery
@@ -243,7 +243,7 @@ def _ask_child(values: Mapping[str, Any], body: Body) -> Mapping[str, Any]:
 def _store_in_entry(row: Supplement, entry: Entry, found: Mapping[str, Any], now: datetime) -> None:
     """Stores what was found. An article that the page no longer has leaves the feed's own text."""
     with write_turn(), transaction.atomic():
-        feed_rows.lock_rows(Feed.objects.filter(pk=entry.feed_id))
+        versions.lock_rows(Feed.objects.filter(pk=entry.feed_id))
         stands = Entry.objects.filter(pk=entry.pk, content=row.mark).first()
         if stands is None:  # edited meanwhile, and wanted anew
             return

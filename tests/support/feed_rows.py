@@ -1,11 +1,15 @@
 """Feeds, entries and categories as tests want them in the database."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from feeds import readings
 from feeds.models import Category, Entry, Feed
 from feeds.parser import documents
+from feeds.readings import BodyToRead, FeedReading
+from feeds.scan import store
+from feeds.scan.store import KeptEntries
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,3 +74,18 @@ def category(slug: str, *feeds: Feed, parent: Category | None = None) -> Categor
     row = Category.objects.create(slug=slug, title=slug.title(), parent=parent, version=version_at(NOW))
     row.feeds.set(feeds)
     return row
+
+
+def publish(to: Feed, *items: dict[str, object], at: datetime = NOW) -> list[Entry]:
+    """Has the feed publish these items of JSON Feed, as its document: read and stored; returns their entries.
+
+    They have no numbers yet, as between the commit and `number_changes`.
+    """
+    document = {"version": "https://jsonfeed.org/version/1.1", "title": to.title, "items": items}
+    kept = KeptEntries.of(to)
+    question = BodyToRead("application/feed+json", to.url, at, tuple(kept.marks.values()))
+    found = readings.read_feed_body(json.dumps(document).encode(), question)
+    assert isinstance(found, FeedReading)
+    store.store_entries(to, kept, found, at, is_whole=True)
+    by_identity = {row.identity: row for row in Entry.objects.filter(feed=to)}
+    return [by_identity[identity] for identity in found.here]

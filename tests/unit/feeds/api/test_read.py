@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from feeds import feed_rows, health
+from feeds import feed_rows, health, lifecycle
 from feeds.api import read
 from feeds.errors import SearchTimeoutError
-from feeds.models import Feed
+from feeds.models import Entry, Feed
 from feeds.pages import entry_search
 from feeds.schedule import next_check
 from feeds.schedule.next_check import CheckCircumstances
 from feeds.schedule.state import FeedStatus, trouble_of
 from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
 from tests.support import plain_feeds
-from tests.support.feed_rows import NOW, category, entry, feed
+from tests.support.feed_rows import NOW, add, category, entry, feed
 from tests.unit.resources.api.conftest import Caller, problem
 
 
@@ -178,3 +178,23 @@ def test_a_page_that_begins_nowhere_is_read(anybody: Caller) -> None:
     feed("blog")
     assert get(anybody, "/api/feeds?after=%00")["feeds"]
     assert get(anybody, "/api/feeds?after=zzz")["feeds"] == []
+
+
+def test_lists_name_other_feeds_with_the_same_story_but_no_hidden_ones(anybody: Caller) -> None:
+    first, second, third = feed("first"), feed("second"), feed("third")
+    category("local", second, third)
+    story = add(first, entry(0, id="a", title="first"))
+    for row in (second, third):
+        told = add(row, entry(1, id=row.slug, title=row.slug))
+        Entry.objects.filter(pk=told.pk).update(story=story.pk)
+
+    def also_in(path: str) -> dict[str, list[str]]:
+        return {one["title"]: [other["feed"] for other in one["also_in"]] for one in get(anybody, path)["entries"]}
+
+    assert also_in("/api/search?q=text") == {"first": ["second", "third"]}
+    assert also_in("/api/search?q=text&category=local") == {"second": ["third"]}
+    assert also_in("/api/feeds/third/entries") == {"third": ["first", "second"]}
+    lifecycle.hide_feeds([second.pk], NOW)
+    assert also_in("/api/feeds/third/entries") == {"third": ["first"]}
+    (named,) = get(anybody, "/api/feeds/third/entries")["entries"][0]["also_in"]
+    assert named == {"feed": "first", "title": "First", "link": "https://site.example.org/0"}

@@ -18,7 +18,7 @@ from feeds.models import ALL_SLUG, Category, Entry, Feed
 from feeds.parser.documents import Author, Enclosure, FeedHead, ParsedCategory
 from tests.support.documentation import code_block
 from tests.support.feed_copy import FeedCopy
-from tests.support.feed_rows import NOW, add, category, entry, feed
+from tests.support.feed_rows import NOW, add, category, entry, feed, publish
 from tests.unit.resources.api.conftest import Caller, problem
 
 Copies = Callable[..., FeedCopy]
@@ -437,3 +437,19 @@ def test_the_documented_answer_has_the_described_fields(anybody: Caller) -> None
     assert first.keys() == described["EntryDescribed"]["properties"].keys()
     assert first["enclosures"][0].keys() == described["EnclosureDescribed"]["properties"].keys()
     assert shown.keys() == described["Changes"]["properties"].keys()
+
+
+def test_entries_of_one_story_can_be_grouped_also_once_an_edit_makes_them_one(anybody: Caller) -> None:
+    link, text = "https://news.example.org/tides", " ".join(f"word{number}" for number in range(60))
+    one, other, third = feed("one"), feed("other"), feed("third")
+    publish(one, {"id": "a", "url": link, "content_html": text})
+    publish(other, {"id": "b", "url": f"{link}?utm_source=x"})
+    publish(third, {"id": "c", "content_html": "A draft"})
+    number()
+    page = ask(anybody, "/api/entries")[1]
+    first, second, last = (Entry.objects.get(feed=row).pk for row in (one, other, third))
+    assert {row["entry_id"]: row["story"] for row in page["changes"]} == {first: first, second: first, last: last}
+    publish(third, {"id": "c", "content_html": text})
+    number(1)
+    page = ask(anybody, f"/api/entries?changed_since={page['cursor']}")[1]
+    assert {row["entry_id"]: row["story"] for row in page["changes"]} == {last: first}

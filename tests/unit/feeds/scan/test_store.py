@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 from multidict import CIMultiDict
 
-from feeds import addresses, feed_rows, lifecycle, readings
+from feeds import addresses, lifecycle, readings, versions
 from feeds.models import Category, Entry, EntryFilter, Feed
 from feeds.readings import BodyToRead, FeedReading
 from feeds.scan import store as scan_store
@@ -134,7 +134,7 @@ def test_what_came_from_an_earlier_address_is_not_stored(one: Feed) -> None:
 
 
 def test_a_failure_in_the_middle_leaves_all_as_it_was(one: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_rows, "touch_combinations", Mock(side_effect=RuntimeError))
+    monkeypatch.setattr(versions, "touch_combinations", Mock(side_effect=RuntimeError))
     with pytest.raises(RuntimeError):
         store(one, rss("one"))
 
