@@ -105,9 +105,10 @@ def write_batches(webhook: Webhook, now: datetime) -> None:
         if room <= 0:
             return
         cursor = _find_cursor(webhook)
-        page = entry_filters.narrow_page(log.select_changes(cursor, BATCH_BOUNDS))
+        select = log.select_changes if webhook.with_changes else log.select_arrivals
+        page = entry_filters.narrow_page(select(cursor, BATCH_BOUNDS))
         if str(page.cursor) != webhook.cursor:
-            room -= _write_page(webhook, page, _choose_changes(webhook, page, cursor), now)
+            room -= _write_page(webhook, page, _choose_changes(webhook, page), now)
         if not page.has_more:
             return
 
@@ -131,16 +132,13 @@ def _find_scope(webhook: Webhook) -> ChangeScope:
     return ChangeScope("c", Category.objects.get(slug=ALL_SLUG).pk)
 
 
-def _choose_changes(webhook: Webhook, page: ChangePage, since: ChangeCursor) -> ChangePage:
-    """The changes that the webhook wants: entries with all of its words; removals only together with edits."""
-    entries = [row for row in page.changes if isinstance(row, Entry)]
-    if not webhook.with_changes:
-        entries = [row for row in entries if (row.arrival_number or 0) > since.position.number]
-    numbers = [row.pk for row in entries]
-    search = SearchQuery.read("words", webhook.words)
-    chosen = entry_search.choose_matches(search, numbers) if webhook.words else set(numbers)
-    rows = [row for row in page.changes if (row.pk in chosen if isinstance(row, Entry) else webhook.with_changes)]
-    return replace(page, changes=tuple(rows))
+def _choose_changes(webhook: Webhook, page: ChangePage) -> ChangePage:
+    """The changes that the webhook wants: removals, and entries with all of its words."""
+    if not webhook.words:
+        return page
+    numbers = [row.pk for row in page.changes if isinstance(row, Entry)]
+    chosen = entry_search.choose_matches(SearchQuery.read("words", webhook.words), numbers)
+    return replace(page, changes=tuple(row for row in page.changes if not isinstance(row, Entry) or row.pk in chosen))
 
 
 def _write_page(webhook: Webhook, page: ChangePage, chosen: ChangePage, now: datetime) -> bool:

@@ -24,7 +24,7 @@ class ChangeLog(models.Model):
 
 
 class ChangeSpan(models.Model):
-    """A time in which numbers were given with pauses of less than a minute, by its first and last number.
+    """A time in which numbers were given with pauses of less than ten seconds, by its first and last number.
 
     No number between two spans was ever given: a cursor there is of a database that was replaced by a backup.
     """

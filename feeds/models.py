@@ -282,6 +282,7 @@ class Entry(models.Model):
             models.Index(fields=("first_seen_at",), name="entries_by_arrival"),
             models.Index(fields=("id",), condition=Q(filtered_at__isnull=False), name="filtered_entries"),
             models.Index(fields=("story", "id"), condition=Q(story__isnull=False), name="entries_of_a_story"),
+            models.Index(fields=("arrival_number", "id"), name="entries_by_arrival_number"),
         )
 
     def __str__(self) -> str:

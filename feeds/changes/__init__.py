@@ -1,4 +1,5 @@
 """The change log: what programs that keep a copy of the entries have to know, in the order in which it came.
 
-Public: `log` (select_changes), `numbers` (number_changes and the notes of writers), `positions` (ChangeCursor).
+Public: `log` (select_changes, select_arrivals), `numbers` (number_changes and the notes of writers), `positions`
+(ChangeCursor).
 """

@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -48,6 +49,7 @@ class ChangePage:
 
 _Found = tuple[Position, int]
 """The place of a change, and its characters."""
+_Order = Literal["change_number", "arrival_number"]
 
 
 def start_cursor(scope: ChangeScope, *, at_head: bool = False) -> ChangeCursor:
@@ -68,20 +70,21 @@ def read_cursor(written: str, scope: ChangeScope) -> ChangeCursor:
 
 
 def _require_known(cursor: ChangeCursor) -> None:
-    log = ensure_log()
-    spans = ChangeSpan.objects.filter(first__lte=cursor.number, last__gte=cursor.number)
+    log, at = ensure_log(), cursor.position
     if log.identity != cursor.identity or cursor.number > log.head:
         raise CursorExpiredError(NOT_HERE)
-    if cursor.number < log.floor:
+    is_amid_pruned = at.kind is Kind.REMOVAL and at.number == log.floor > cursor.begun
+    if cursor.number < log.floor or is_amid_pruned:
         raise CursorExpiredError(TOO_OLD)
-    if cursor.number and not spans.exists():
+    spans = ChangeSpan.objects.filter(first__lte=cursor.number).order_by("-first")
+    if cursor.number > (spans.values_list("last", flat=True).first() or 0):
         raise CursorExpiredError(NOT_HERE)
 
 
 def select_changes(cursor: ChangeCursor, bounds: PageBounds) -> ChangePage:
     """Returns the changes after the cursor. Raises CursorExpiredError and DatabaseError."""
     head = Position.after(ensure_log().head)
-    horizon = _find_horizon(cursor, head)
+    horizon = head if cursor.scope.kind == "f" else _find_horizon(cursor, head)
     sources = (_removals(cursor, horizon), _arrivals(cursor, horizon), _entries(cursor, horizon))
     chosen, is_cut = _take(heapq.merge(*(list(islice(one, bounds.changes + 1)) for one in sources)), bounds)
     at = chosen[-1] if is_cut else horizon
@@ -92,6 +95,20 @@ def select_changes(cursor: ChangeCursor, bounds: PageBounds) -> ChangePage:
     begun = cursor.begun if at.number < cursor.begun else 0  # from there on the position tells all
     after = ChangeCursor(cursor.identity, cursor.scope, begun, at)
     return ChangePage(changes, after, has_more=is_cut or horizon < head, new=new)
+
+
+def select_arrivals(cursor: ChangeCursor, bounds: PageBounds) -> ChangePage:
+    """Returns the entries that came to the site after the cursor, in that order, each once and as it is now.
+
+    An entry that changes meanwhile keeps its place. Raises DatabaseError.
+    """
+    head = Position.after(ensure_log().head)
+    horizon = _find_horizon(cursor, head, "arrival_number")
+    chosen, is_cut = _take(_entries(cursor, horizon, "arrival_number"), bounds)
+    rows = Entry.objects.filter(filtered_at=None).defer("text").in_bulk([at.row for at in chosen])
+    after = ChangeCursor(cursor.identity, cursor.scope, 0, chosen[-1] if is_cut else horizon)
+    entries = tuple(rows[at.row] for at in chosen if at.row in rows)
+    return ChangePage(entries, after, has_more=is_cut or horizon < head, new=frozenset(rows))
 
 
 def latest_number() -> int:
@@ -136,35 +153,33 @@ def _is_there(entry: Entry, at: Position) -> bool:
     return number == at.number if at.kind is Kind.ENTRY else number < at.number and entry.feed_id == at.feed
 
 
-def _find_horizon(cursor: ChangeCursor, head: Position) -> Position:
-    """The place up to which a page looks: in a combination there may be many entries of other feeds before the head."""
-    if cursor.scope.kind == "f":
-        return head
-    later = _later_entries(Entry.objects.all(), cursor.position, head).order_by("change_number", "pk")
-    last = later.values_list("change_number", "pk")[MAX_WALKED_ENTRIES - 1 : MAX_WALKED_ENTRIES].first()
+def _find_horizon(cursor: ChangeCursor, head: Position, order: _Order = "change_number") -> Position:
+    """The place up to which a page looks: there may be many entries of other feeds before the head."""
+    later = _later_entries(Entry.objects.all(), cursor.position, head, order).order_by(order, "pk")
+    last = later.values_list(order, "pk")[MAX_WALKED_ENTRIES - 1 : MAX_WALKED_ENTRIES].first()
     return head if last is None else Position(last[0] or 0, Kind.ENTRY, 0, last[1])
 
 
-def _later_entries(among: QuerySet[Entry], after: Position, until: Position) -> QuerySet[Entry]:
+def _later_entries(among: QuerySet[Entry], after: Position, until: Position, order: _Order) -> QuerySet[Entry]:
     """The entries after the one place, and up to the other. The first conditions are for the index."""
-    found = among.filter(change_number__gte=after.number, change_number__lte=until.number)
+    found = among.filter(**{f"{order}__gte": after.number, f"{order}__lte": until.number})
     if after.kind is Kind.END:
-        found = found.filter(change_number__gt=after.number)
+        found = found.filter(**{f"{order}__gt": after.number})
     elif after.kind is Kind.ENTRY:
-        found = found.filter(Q(change_number__gt=after.number) | Q(pk__gt=after.row))
+        found = found.filter(Q(**{f"{order}__gt": after.number}) | Q(pk__gt=after.row))
     if until.kind is Kind.ENTRY:
-        found = found.filter(Q(change_number__lt=until.number) | Q(pk__lte=until.row))
+        found = found.filter(Q(**{f"{order}__lt": until.number}) | Q(pk__lte=until.row))
     return found
 
 
-def _entries(cursor: ChangeCursor, horizon: Position) -> Iterator[_Found]:
+def _entries(cursor: ChangeCursor, horizon: Position, order: _Order = "change_number") -> Iterator[_Found]:
     shown = Entry.objects.filter(filtered_at=None)
     among = shown.filter(feed_id=cursor.scope.row)
     if cursor.scope.kind == "c":
         members = Membership.objects.filter(category_number=cursor.scope.row, feed_number=OuterRef("feed_id"))
-        among = shown.filter(Exists(members.filter(since__lte=OuterRef("change_number"))))
-    rows = _later_entries(among, cursor.position, horizon).order_by("change_number", "pk")
-    for number, pk, size in rows.values_list("change_number", "pk", "size").iterator(chunk_size=100):
+        among = shown.filter(Exists(members.filter(since__lte=OuterRef(order))))
+    rows = _later_entries(among, cursor.position, horizon, order).order_by(order, "pk")
+    for number, pk, size in rows.values_list(order, "pk", "size").iterator(chunk_size=100):
         yield Position(number or 0, Kind.ENTRY, 0, pk), size
 
 

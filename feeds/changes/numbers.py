@@ -31,7 +31,8 @@ from .positions import CHANGE_CHANNEL, IDENTITY_CHARACTERS, number_at
 NUMBERED_AT_ONCE = 2_000
 """Entries in one transaction: the first call after an upgrade has all entries to number."""
 CHECKS_AT_ONCE = 500
-SPAN_PAUSE = timedelta(minutes=1)
+SPAN_PAUSE = timedelta(seconds=10)
+"""Less than a machine takes to start again, or a database to fail over, with its last commits lost."""
 _SPAN_PAUSE_NUMBERS = number_at(datetime(1970, 1, 1, tzinfo=UTC) + SPAN_PAUSE)
 REMOVALS_PER_DELETION = 2_000
 
@@ -142,7 +143,8 @@ def _number_some(now: datetime) -> tuple[int, bool]:
         removed, checked = _settle_memberships(number)
         changed = removed + Removal.objects.filter(number=None).update(number=number)
         entries = Entry.objects.filter(change_number=None).select_for_update(skip_locked=True).order_by("pk")
-        ids = list(entries.values_list("pk", flat=True)[:NUMBERED_AT_ONCE])
+        # Entries come after their feeds' memberships: entries of new feeds are new to combinations too.
+        ids = list(entries.values_list("pk", flat=True)[: NUMBERED_AT_ONCE if checked < CHECKS_AT_ONCE else 0])
         repeating = stories.find_stories(ids)
         arrival = Case(When(filtered_at=None, then=Coalesce("arrival_number", Value(number))), default="arrival_number")
         changed += Entry.objects.filter(pk__in=ids).update(change_number=number, arrival_number=arrival)

@@ -15,7 +15,8 @@ from standardwebhooks import Webhook as Receiver
 from feeds import change_calls, credentials, filters, lifecycle
 from feeds.change_calls import TASK
 from feeds.change_rows import Webhook, WebhookCall
-from feeds.changes import numbers
+from feeds.changes import log, numbers
+from feeds.changes.log import PageBounds
 from feeds.errors import SearchTimeoutError
 from feeds.models import Category, Entry, EntryFilter, Feed
 from feeds.pages import entry_search
@@ -106,6 +107,51 @@ def test_new_entries_are_told_once_and_old_ones_never() -> None:
     give(3)
     assert titles(told_of) == ["Entry 2"]
     assert len(jobs()) == 1
+
+
+def test_all_entries_that_came_at_once_are_told() -> None:
+    sea = feed("sea")
+    told_of = hook()
+    for number in range(250):
+        add(sea, entry(number))
+    give(1)
+    assert titles(told_of) == sorted(f"Entry {number}" for number in range(250))
+
+
+def test_an_entry_that_is_edited_before_it_is_told_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_calls, "MAX_WAITING_CALLS", 1)
+    monkeypatch.setattr(change_calls, "BATCH_BOUNDS", PageBounds(1, 1_000_000))
+    sea, found = feed("sea"), list[str]()
+    told_of = hook()
+    for number in range(4):
+        add(sea, entry(number))
+        give(number)
+    Entry.objects.exclude(title="Entry 2").update(change_number=None)
+    for minutes in range(5, 11):
+        found += titles(told_of)
+        WebhookCall.objects.all().delete()  # it was taken
+        give(minutes)
+    assert found == ["Entry 0", "Entry 1", "Entry 2", "Entry 3"]
+
+
+def test_entries_of_many_new_feeds_are_new_to_their_category(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "CHECKS_AT_ONCE", 2)
+    wet = category("wet")
+    told_of = hook(category=wet)
+    for number in range(5):
+        wet.feeds.add(feed(f"f{number}", entry(number)))
+    give(1)
+    assert titles(told_of) == [f"Entry {number}" for number in range(5)]
+
+
+def test_news_among_many_entries_of_other_feeds_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MAX_WALKED_ENTRIES", 3)
+    sea, land = feed("sea"), feed("land")
+    told_of = hook(feed=sea)
+    for number in range(20):
+        add(sea if number % 7 == 6 else land, entry(number))
+    give(1)
+    assert titles(told_of) == ["Entry 13", "Entry 6"]
 
 
 def test_a_webhook_of_what_an_earlier_version_deleted_goes_with_it_and_no_other_does() -> None:

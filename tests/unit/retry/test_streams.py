@@ -18,14 +18,20 @@ CHANNEL = "test:news"
 
 @dataclass(slots=True)
 class Numbers:
-    """A source of numbers, two in an event; places are the last number. `reads` are those that were asked for."""
+    """A source of numbers, two in an event; places are the last number. `reads` are those that were asked for.
+
+    `begins` counts the looks at where clients begin.
+    """
 
     channel: str = CHANNEL
     last: int = 0
     reads: list[str] = field(default_factory=list)
+    begins: int = 0
     fails: bool = False
 
     async def begin(self, given: dict[str, str], last_id: str, host: str) -> str | ClientReply:
+        self.begins += 1
+        await asyncio.sleep(0)
         if given.get("from") == "nowhere":
             return problem_reply(404, "Nothing is there.")
         return last_id or given.get("from", str(self.last))
@@ -131,6 +137,91 @@ def test_clients_at_one_place_share_one_reading() -> None:
     played(scene)
 
 
+def test_clients_that_come_at_once_share_the_look_at_where_they_begin() -> None:
+    async def scene(stream: EventStream, source: Numbers) -> None:
+        clients = [Client() for _ in range(50)]
+        serving = [opened(stream, client, last_id="7") for client in clients]
+        serving.append(opened(stream, other := Client(), b"from=3"))
+        for client in clients:
+            await client.has("id: 7")
+        await other.has("id: 3")
+        assert source.begins == 2
+        for client in (*clients, other):
+            client.left.set()
+        await asyncio.gather(*serving)
+
+    played(scene)
+
+
+def test_a_client_far_behind_leaves_few_readings_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MAX_KEPT_BYTES", 100)
+
+    async def scene(stream: EventStream, source: Numbers) -> None:
+        await asyncio.sleep(0.6)  # the first news of a subscription
+        source.last, client = 200, Client()
+        serving = opened(stream, client, b"from=0")
+        await client.has("data: 198-200")
+        kept = [task.result().text for task in stream._readings.values()]
+        assert 0 < sum(map(len, kept)) <= 100
+        client.left.set()
+        await serving
+
+    played(scene)
+
+
+def test_a_long_event_is_handed_over_as_fast_as_its_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PART_BYTES", 5)
+
+    class Slow(Client):
+        async def send(self, message: Any) -> None:
+            self.sent.append(message)
+            if b"data" in message.get("body", b""):
+                await self.reads.wait()
+
+    async def scene(stream: EventStream, source: Numbers) -> None:
+        source.last, client = 1, Slow()
+        serving = opened(stream, client, b"from=0")
+        await client.has("id: 1\ndata")
+        await asyncio.sleep(0.05)
+        assert client.text.endswith("data")
+        client.reads.set()
+        await client.has("id: 1\ndata: 0-1\n\n")
+        client.left.set()
+        await serving
+        assert max(len(one.get("body", b"")) for one in client.sent) == 5
+
+    played(scene)
+
+
+def test_the_slowest_clients_are_dropped_where_many_long_events_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PART_BYTES", 7)
+    monkeypatch.setattr(streams, "MAX_SENT_BYTES", 50)
+
+    class Stuck(Client):
+        async def send(self, message: Any) -> None:
+            self.sent.append(message)
+            if b"data" in message.get("body", b""):
+                await asyncio.Event().wait()
+
+    async def scene(stream: EventStream, source: Numbers) -> None:
+        source.last = 200
+        stuck = [Stuck() for _ in range(6)]  # two at each place, with an event of 20 bytes
+        serving = [opened(stream, client, f"from={10 + at // 2}".encode()) for at, client in enumerate(stuck)]
+        for client in stuck[4:]:
+            await client.has("data")
+        for dropped in serving[:2]:
+            assert await dropped is None
+        assert not any(one.done() for one in serving[2:])
+        serving.append(opened(stream, well := Client(), b"from=150"))
+        await well.has("data: 198-200")
+        well.left.set()
+        for client in stuck:
+            client.left.set()
+        await asyncio.gather(*serving)
+
+    played(scene)
+
+
 def test_an_idle_client_gets_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.05)
 
@@ -209,8 +300,9 @@ def test_a_stream_that_cannot_be_read_ends() -> None:
 
 def test_refusals_are_answered_without_a_stream() -> None:
     async def scene(stream: EventStream, source: Numbers) -> None:
-        refused = await opened(stream, Client(), b"from=nowhere")
-        assert refused.status == 404
+        for query in (b"from=nowhere", b"from=nowhere" + b"&other=1" * 30):
+            refused = await opened(stream, Client(), query)
+            assert refused.status == 404
         assert (await stream.serve(ClientRequest("POST", b"", "a"), "", Client().receive, Client().send)).status == 405  # type: ignore[union-attr]
 
     played(scene)

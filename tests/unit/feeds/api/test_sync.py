@@ -358,6 +358,25 @@ def test_a_cursor_that_is_older_than_the_known_removals_is_refused(copy_of: Copi
     assert fresh.counts["begun anew"] == 0
 
 
+def test_a_cursor_amid_removals_that_are_pruned_is_refused(copy_of: Copies, anybody: Caller) -> None:
+    sea = feed("sea", *(entry(one) for one in range(5)))
+    number()
+    copy = copy_of()
+    copy.sync()
+    numbers.delete_entries(Entry.objects.filter(feed=sea), "pruned")
+    number(10)
+    copy.limit = 2
+    copy.sync_page()
+    done = copy_of()
+    done.cursor = copy.cursor
+    done.sync()
+    assert numbers.prune_log(at(20), 1) == 5
+    assert "too old" in problem(anybody.get(f"/api/entries?changed_since={copy.cursor}"), 410)
+    assert done.sync_page() is False
+    copy.sync()
+    assert titles(copy) == []
+
+
 def _first_removal() -> int:
     return Removal.objects.order_by("number").values_list("number", flat=True)[0] or 0
 

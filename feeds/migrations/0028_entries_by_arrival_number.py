@@ -1,0 +1,33 @@
+"""The index of entries by their arrival in the log. PostgreSQL makes it beside writers; killed, it begins anew."""
+
+from django.db import migrations, models
+
+INDEX = models.Index(fields=['arrival_number', 'id'], name='entries_by_arrival_number')
+
+
+def make_index(apps, schema_editor):
+    entry = apps.get_model('feeds', 'Entry')
+    if schema_editor.connection.vendor == 'postgresql':
+        schema_editor.execute(INDEX.remove_sql(entry, schema_editor, concurrently=True))
+        schema_editor.execute(INDEX.create_sql(entry, schema_editor, concurrently=True))
+    else:
+        schema_editor.add_index(entry, INDEX)
+
+
+def drop_index(apps, schema_editor):
+    schema_editor.remove_index(apps.get_model('feeds', 'Entry'), INDEX)
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [
+        ('feeds', '0027_story_index'),
+    ]
+
+    operations = [
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunPython(make_index, drop_index)],
+            state_operations=[migrations.AddIndex(model_name='entry', index=INDEX)],
+        ),
+    ]
