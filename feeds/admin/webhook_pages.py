@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import admin, messages
@@ -41,9 +42,12 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def clean_url(self) -> str:
+        given: str = self.cleaned_data["url"]
         try:
-            return str(parse_target(self.cleaned_data["url"]).url)
-        except FetchError as error:
+            if "@" in urlsplit(given).netloc:
+                raise ValidationError("Users and passwords before the host are not sent. Go by the signature.")
+            return str(parse_target(given).url)
+        except (FetchError, ValueError) as error:
             raise ValidationError(f"Calls cannot be sent there: {error}") from error
 
     def clean_words(self) -> str:

@@ -343,7 +343,14 @@ def test_admins_make_webhooks_test_them_and_send_what_was_given_up_again(admin_c
 
 @pytest.mark.parametrize(
     "fields",
-    [{"url": "ftp://a.example.org/"}, {"url": "no address"}, {"feed": "1", "category": "1"}, {"words": 'a "b'}],
+    [
+        *(
+            {"url": url}
+            for url in ("ftp://a.example.org/", "no address", "http://[::1", "https://me:key@a.example.org/")
+        ),
+        {"feed": "1", "category": "1"},
+        {"words": 'a "b'},
+    ],
 )
 def test_wrong_webhooks_are_refused(admin_client: Client, fields: dict[str, str]) -> None:
     feed("sea")
