@@ -17,7 +17,7 @@ from resources.database import split_portions, write_turn
 
 from . import readings, story_marks
 from .models import Entry, StoryMark
-from .story_marks import Way
+from .story_marks import StoryText, Way
 
 STORY_TIME = timedelta(days=30)
 """Marks are kept for so long: later entries are not compared with older ones, but for their ids."""
@@ -113,14 +113,14 @@ _Sharers = Mapping[int, Mapping[Way, Sequence[int]]]
 """By the id of an entry and the way, those that share its marks: the best first."""
 
 
-def find_stories(numbers: Iterable[int]) -> set[int]:
-    """Gives these entries their stories; returns the feeds of those that got one. Call it in a transaction.
+def find_stories(numbers: Iterable[int]) -> dict[int, int]:
+    """Returns the stories that are found for these entries, by their ids. Does not store them.
 
-    One process at a time may do this. Entries without marks, of before an upgrade, cost next to nothing.
+    One process at a time may do both. Entries without marks, of before an upgrade, cost next to nothing.
     """
     marks = _load_marks(numbers)
     if not marks:
-        return set()
+        return {}
     rows = _load_candidates(marks)
     named = [row for pk, row in rows.items() if Way.ID in map(story_marks.way_of, marks[pk])]
     by_identity = _share_identities(row.identity for row in named)
@@ -128,10 +128,7 @@ def find_stories(numbers: Iterable[int]) -> set[int]:
     others = {pk for some in (by_identity, by_mark) for pks in some.values() for pk in pks}
     rows |= _load_candidates(others - rows.keys())
     sharers = _group_sharers(marks, rows, by_identity, by_mark)
-    found = _choose_stories({pk: rows[pk] for pk in others & rows.keys()}, sharers)
-    changed = [Entry(pk=pk, story=story) for pk, story in found.items()]
-    Entry.objects.bulk_update(changed, ["story"], batch_size=NUMBERS_PER_QUERY)
-    return {rows[pk].feed_id for pk in found}
+    return _choose_stories({pk: rows[pk] for pk in others & rows.keys()}, sharers)
 
 
 def _load_marks(numbers: Iterable[int]) -> dict[int, list[int]]:
@@ -236,18 +233,32 @@ def _choose_story(
     for way, others in sorted(sharers.items()):
         some = [rows[other] for other in others]
         open_to = [other for other in some if other.is_known and row.feed_id not in members[other.story_number]]
+        if way is Way.TEXT:
+            open_to = _leave_out_templates(row, some, open_to)
         chosen = next(_alike(row, open_to) if way is Way.TEXT else iter(open_to), None)
         if chosen is not None:
             return chosen.story_number
     return None
 
 
+def _leave_out_templates(
+    row: _Candidate, sharers: Iterable[_Candidate], others: Iterable[_Candidate]
+) -> list[_Candidate]:
+    """The others without those of feeds that have such a text twice: it is a notice, or a form that is filled in."""
+    counts = Counter([row.feed_id, *(other.feed_id for other in sharers)])
+    return [other for other in others if counts[row.feed_id] == counts[other.feed_id] == 1]
+
+
 def _alike(row: _Candidate, others: Sequence[_Candidate]) -> Iterator[_Candidate]:
     """Yields those with nearly the same text, on other hosts: on one host the link tells."""
     far = [other for other in others if other.host != row.host][:MAX_COMPARED]
     compared = [row.pk, *(other.pk for other in far)] if far else []
-    texts = dict(Entry.objects.filter(pk__in=compared).order_by().values_list("pk", "text"))
-    own = story_marks.split_shingles(readings.split_parts(texts.get(row.pk, "")))
+    stored = Entry.objects.filter(pk__in=compared).order_by().values_list("pk", "title", "text")
+    texts = {pk: _read_text(title, text) for pk, title, text in stored}
     for other in far:
-        if story_marks.are_alike(own, story_marks.split_shingles(readings.split_parts(texts.get(other.pk, "")))):
+        if row.pk in texts and other.pk in texts and story_marks.are_alike(texts[row.pk], texts[other.pk]):
             yield other
+
+
+def _read_text(title: str, text: str) -> StoryText:
+    return StoryText(readings.fold_text(title), frozenset(story_marks.split_shingles(readings.split_parts(text))))

@@ -8,6 +8,7 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
 from ipaddress import ip_address
@@ -18,6 +19,8 @@ from rensa import RMinHash
 SHINGLE_WORDS, MIN_SHINGLES = 3, 40
 MIN_LIKENESS = 0.8
 """The least share of their shingles that two texts of one story have in common."""
+MIN_UNTITLED_SHINGLES = 200
+"""Texts of fewer are one story only under the same title: notices of paywalls are alike under all titles."""
 _BANDS, _ROWS = 8, 8
 _SEED = 20_260
 _WAY_BITS = 2
@@ -74,12 +77,21 @@ def split_shingles(parts: Iterable[str]) -> set[str]:
     return found
 
 
-def are_alike(one: set[str], other: set[str]) -> bool:
-    """Tells whether the texts of these shingles are nearly the same."""
-    if min(len(one), len(other)) < MIN_LIKENESS * max(len(one), len(other)):
+@dataclass(frozen=True, slots=True)
+class StoryText:
+    """The folded title of an entry, and the shingles of its title and text."""
+
+    title: str
+    shingles: frozenset[str]
+
+
+def are_alike(one: StoryText, other: StoryText) -> bool:
+    """Tells whether two texts are nearly the same; short ones under other titles are not."""
+    fewer, more = sorted((len(one.shingles), len(other.shingles)))
+    if fewer < MIN_LIKENESS * more or (fewer < MIN_UNTITLED_SHINGLES and one.title != other.title):
         return False
-    common = len(one & other)
-    return common >= MIN_LIKENESS * (len(one) + len(other) - common)
+    common = len(one.shingles & other.shingles)
+    return common >= MIN_LIKENESS * (fewer + more - common)
 
 
 _UNIQUE_ID = re.compile(

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import Error as DatabaseError
 from django.db import transaction
-from django.db.models import Case, Exists, F, Max, OuterRef, Q, QuerySet, Value, When
+from django.db.models import BigIntegerField, Case, Exists, F, Max, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Greatest
 from redis.exceptions import RedisError
 
-from resources.database import write_turn
+from resources.database import split_portions, write_turn
 from retry import stores
 
 from .. import stories, versions
@@ -145,14 +145,37 @@ def _number_some(now: datetime) -> tuple[int, bool]:
         entries = Entry.objects.filter(change_number=None).select_for_update(skip_locked=True).order_by("pk")
         # Entries come after their feeds' memberships: entries of new feeds are new to combinations too.
         ids = list(entries.values_list("pk", flat=True)[: NUMBERED_AT_ONCE if checked < CHECKS_AT_ONCE else 0])
-        repeating = stories.find_stories(ids)
-        arrival = Case(When(filtered_at=None, then=Coalesce("arrival_number", Value(number))), default="arrival_number")
-        changed += Entry.objects.filter(pk__in=ids).update(change_number=number, arrival_number=arrival)
+        found = stories.find_stories(ids)
+        changed += _number_entries(ids, found, number)
         if changed:
             _advance_head(log, number)
-        if repeating:  # a page that was rendered before has these entries once more
-            versions.touch_combinations(repeating, now)
+    if found:  # a page that was rendered before has these entries once more
+        _touch_apart(found, now)
     return changed + checked, len(ids) == NUMBERED_AT_ONCE or checked == CHECKS_AT_ONCE
+
+
+def _number_entries(entries: Collection[int], found: Mapping[int, int], number: int) -> int:
+    """Gives the number to these entries, and the stories that were found. Returns how many there are.
+
+    Each row is written once: at a second time PostgreSQL would look for its feed again, and wait for its writer.
+    """
+    arrival = Case(When(filtered_at=None, then=Coalesce("arrival_number", Value(number))), default="arrival_number")
+    fields = {"change_number": number, "arrival_number": arrival}
+    numbered = Entry.objects.filter(pk__in=[pk for pk in entries if pk not in found]).update(**fields)
+    for part in split_portions(found, stories.NUMBERS_PER_QUERY):
+        told = Case(*(When(pk=pk, then=Value(found[pk])) for pk in part), output_field=BigIntegerField())
+        numbered += Entry.objects.filter(pk__in=part).update(**fields, story=told)
+    return numbered
+
+
+def _touch_apart(entries: Collection[int], now: datetime) -> None:
+    """Raises the versions of the combinations with these entries, once the entries are no longer locked.
+
+    A process that removes feeds has locked these before the entries: the two would wait for each other.
+    """
+    feeds = set(Entry.objects.filter(pk__in=entries).order_by().values_list("feed_id", flat=True))
+    with write_turn(), transaction.atomic():
+        versions.touch_combinations(feeds, now)
 
 
 def _advance_head(log: ChangeLog, number: int) -> None:

@@ -113,7 +113,7 @@ def _is_readable(stored: EntryFilter) -> bool:
         compile_pattern(stored.pattern)
     except FilterError:
         return False
-    return True
+    return not stored.pattern or (stored.field, stored.field) in EntryFilter.FIELDS
 
 
 def _find_matches(given: EntryFilter, numbers: Collection[int]) -> set[int]:

@@ -185,10 +185,10 @@ def _find_repeated(search: SearchQuery, scope: SearchScope, found: Collection[in
         return set()
     told = {pk: told[pk] for pk in repeated}
     mates = dict(scope.among.filter(stories.members_of(set(told.values()))).order_by().values_list("pk", "story"))
-    matching = sorted(_walk_entries(search, Entry.objects.filter(pk__in=mates).order_by("pk")))
     by_story: defaultdict[int, list[int]] = defaultdict(list)
-    for pk in matching:
-        by_story[mates[pk] or pk].append(pk)
+    for part in database.split_portions(sorted(mates), ENTRIES_PER_LOOK):
+        for pk in _look_up(search, part):
+            by_story[mates[pk] or pk].append(pk)
     return {pk for pk, story in told.items() if any(stories.is_earlier(other, pk, story) for other in by_story[story])}
 
 

@@ -272,24 +272,40 @@ MAX_MENTIONS, _MAX_MATES = 20, 2_000
 def find_mentions(subject: Feed | Category, entries: Sequence[Entry]) -> Mapping[int, Sequence[Mention]]:
     """Returns the other feeds that have these entries' stories, by the entries' ids. Raises DatabaseError.
 
-    Only feeds of the same combination: else a page could go on naming a feed that was hidden. With the entries of one
-    feed it is all feeds, for answers that are not kept.
+    Only feeds of the same combination, by the entries that its filters show: else a page could go on naming a feed
+    that was hidden. With the entries of one feed it is all feeds, for answers that are not kept.
     """
-    among = _candidate_entries(subject)
-    if isinstance(subject, Feed):
-        among = Entry.objects.filter(feed__paused=False, feed__is_hidden=False).exclude(feed=subject)
-    shown = among.filter(filtered_at=None)
-    rows = shown.filter(stories.members_of({entry.story or entry.pk for entry in entries})).order_by("pk")
-    mates: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    for pk, story, feed_id, link in rows.values_list("pk", "story", "feed_id", "link")[:_MAX_MATES]:
-        mates[story or pk].append((pk, feed_id, link))
-    others = {entry.pk: [one for one in mates[entry.story or entry.pk] if one[0] != entry.pk] for entry in entries}
+    mates: defaultdict[int, dict[int, str]] = defaultdict(dict)
+    for pk, story, feed_id, link in _find_mates(subject, {entry.story or entry.pk for entry in entries}):
+        mates[story or pk].setdefault(feed_id, link)  # a feed that was merged may have two
+    others = {
+        entry.pk: [
+            (feed_id, link) for feed_id, link in mates[entry.story or entry.pk].items() if feed_id != entry.feed_id
+        ]
+        for entry in entries
+    }
     named = {pk: some[:MAX_MENTIONS] for pk, some in others.items() if some}
     return _make_mentions(named) if named else {}
 
 
-def _make_mentions(named: Mapping[int, Sequence[tuple[int, int, str]]]) -> Mapping[int, Sequence[Mention]]:
-    feeds = Feed.objects.filter(pk__in={feed_id for some in named.values() for _, feed_id, _ in some})
+def _find_mates(subject: Feed | Category, numbers: Collection[int]) -> list[tuple[int, int | None, int, str]]:
+    """Returns ids, stories, feeds and links of the shown entries of these stories."""
+    among = _candidate_entries(subject)
+    if isinstance(subject, Feed):
+        among = Entry.objects.filter(feed__paused=False, feed__is_hidden=False).exclude(feed=subject)
+    shown = among.filter(stories.members_of(numbers), filtered_at=None).order_by("pk")
+    rows = list(shown.values_list("pk", "story", "feed_id", "link")[:_MAX_MATES])
+    search = entry_filters.EVERYTHING
+    if isinstance(subject, Category):
+        search = entry_filters.narrow_search(search, subject.pk)
+    if not search.is_narrowed:
+        return rows
+    found = entry_search.judge_entries(search, [row[0] for row in rows])
+    return [row for row in rows if row[0] in found]
+
+
+def _make_mentions(named: Mapping[int, Sequence[tuple[int, str]]]) -> Mapping[int, Sequence[Mention]]:
+    feeds = Feed.objects.filter(pk__in={feed_id for some in named.values() for feed_id, _ in some})
     rows = feeds.only("slug", "url", "validated_url", "host", "title", "own_title").in_bulk()
     secrets = {pk: feeds_addresses.find_secrets(*urls) for pk, urls in known_addresses(rows.values()).items()}
 
@@ -298,7 +314,7 @@ def _make_mentions(named: Mapping[int, Sequence[tuple[int, int, str]]]) -> Mappi
         shown = link and not any(part in link for part in secrets[feed.pk])
         return Mention(feed.slug, feed.shown_title, link if shown else page)
 
-    return {pk: [mention(rows[feed], link) for _, feed, link in some if feed in rows] for pk, some in named.items()}
+    return {pk: [mention(rows[feed], link) for feed, link in some if feed in rows] for pk, some in named.items()}
 
 
 def _tag_uri(kind: str, number: int) -> str:

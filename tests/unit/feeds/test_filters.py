@@ -161,6 +161,7 @@ def test_a_page_of_a_search_is_full_however_many_matches_are_hidden(sea: Feed) -
 
 def test_a_filter_that_this_version_cannot_read_is_left_out(sea: Feed) -> None:
     EntryFilter.objects.create(feed=sea, action="only", pattern="(?<later>syntax")
+    EntryFilter.objects.create(feed=sea, pattern=".", field="language")
     EntryFilter.objects.create(feed=sea, words="ahead")
     filters.judge_feed_anew(sea.pk)
     assert shown(sea) == [2, 3, 4]

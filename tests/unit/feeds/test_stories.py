@@ -108,9 +108,9 @@ def test_a_story_goes_on_by_any_way_and_keeps_its_number_without_its_first_entry
 
 def test_one_feed_has_one_entry_of_a_story() -> None:
     one, other = feed("one"), feed("other")
-    publish(one, item("a", content_html=text()))
+    publish(one, item("a", url=LINK, content_html=text()))
     number()
-    publish(other, item("b", content_html=text()), item("c", content_html=text(changed=1)))
+    publish(other, item("b", url=LINK), item("c", content_html=text(changed=1)))
     number(1)
     assert [row.story is None for row in Entry.objects.filter(feed=other).order_by("pk")] == [False, True]
 
@@ -124,6 +124,33 @@ def test_a_link_that_a_feed_has_twice_identifies_nothing() -> None:
     publish(later, item("2", url=show))  # a document of one entry, which then is another
     publish(other, item("b", url=show), item("c", url=show))
     number(1)
+    assert not Entry.objects.filter(story__isnull=False).exists()
+
+
+NOTICE = (
+    "This is a free preview of a paid issue. To read on, visit our site. This post is for paid subscribers only. "
+    "Become a paying subscriber to get access to it and to all that subscribers alone can read. A subscription gets "
+    "you the archive, every new issue on the day it comes out, the podcast in your own app, and the comments of all "
+    "other readers here."
+)
+
+
+def test_notices_under_different_titles_are_different_stories() -> None:
+    first, second = come(
+        item("a", title="Why the river floods each spring", content_html=NOTICE),
+        item("b", title="A visit to the last keeper of a lighthouse", content_html=NOTICE),
+    )
+    assert (first.story, second.story) == (None, None)
+
+
+def test_a_text_that_a_feed_has_twice_identifies_nothing() -> None:
+    one, other, third = feed("one"), feed("other"), feed("third")
+    publish(one, item("a1", content_html=text(changed=1)), item("a2", content_html=text(changed=2)))
+    number()
+    publish(other, item("b", content_html=text()))
+    number(1)
+    publish(third, item("c1", content_html=text()), item("c2", content_html=text(changed=3)))
+    number(2)
     assert not Entry.objects.filter(story__isnull=False).exists()
 
 

@@ -89,9 +89,20 @@ def test_texts_share_a_mark_by_how_alike_they_are() -> None:
 def test_texts_are_alike_with_four_fifths_of_their_shingles_in_common(replaced: int, is_same: bool) -> None:
     one = WORDS[:600]
     other = changed(one, replaced)
-    shingles = [story_marks.split_shingles([" ".join(words)]) for words in (one, other)]
-    assert story_marks.are_alike(*shingles) is is_same
-    assert story_marks.are_alike(*reversed(shingles)) is is_same
+    texts = [story_text(words, title) for words, title in ((one, "Tides"), (other, "Floods"))]
+    assert story_marks.are_alike(*texts) is is_same
+    assert story_marks.are_alike(*reversed(texts)) is is_same
+
+
+@pytest.mark.parametrize(
+    ("words", "title", "is_same"), [(100, "tides", True), (100, "floods", False), (250, "x", True)]
+)
+def test_short_texts_are_alike_under_one_title(words: int, title: str, is_same: bool) -> None:
+    assert story_marks.are_alike(story_text(WORDS[:words], "tides"), story_text(WORDS[:words], title)) is is_same
+
+
+def story_text(words: list[str], title: str) -> story_marks.StoryText:
+    return story_marks.StoryText(title, frozenset(story_marks.split_shingles([" ".join(words)])))
 
 
 def test_marks_fit_into_every_database_and_tell_their_way() -> None:

@@ -1,5 +1,6 @@
 """The numbers of the change log: in the order of commits, whatever writes at once."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -9,13 +10,14 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from feeds import feed_rows, versions
 from feeds.change_rows import ChangeLog, ChangeSpan, Membership, MembershipCheck, Removal
 from feeds.changes import log, numbers
 from feeds.changes.log import PageBounds
 from feeds.changes.positions import ChangeCursor, ChangeScope, number_at
 from feeds.models import ALL_SLUG, Category, Entry, Feed
 from resources import database
-from tests.support.feed_rows import NOW, add, category, entry, feed
+from tests.support.feed_rows import NOW, add, category, entry, feed, publish
 
 BOUNDS = PageBounds(100, 1_000_000)
 
@@ -95,6 +97,35 @@ def test_a_long_transaction_holds_up_no_numbers_and_is_not_passed_over() -> None
     later = list[str]()
     follow(cursor, later)
     assert (first, sorted(later)) == (["Entry 3"], ["Entry 2", "edited"])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it has one writer at a time")
+def test_feeds_are_removed_while_their_entries_get_numbers_and_stories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "_number_quietly", lambda: None)
+    one, other = feed("one"), feed("other")
+    for row in (one, other):
+        publish(row, {"id": "https://a.example.org/?p=1", "title": "Tides"})
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            versions.lock_rows(Feed.objects.filter(pk=other.pk))
+            feed_rows.touch_feeds([other.pk], NOW, withdrawn=True)
+            numbering = in_thread(pool, numbers.number_changes, NOW)
+            wait_until_a_lock_is_waited_for()
+            Feed.objects.filter(pk=other.pk).delete()
+        assert numbering.result(20)
+    assert not Feed.objects.filter(pk=other.pk).exists()
+
+
+def wait_until_a_lock_is_waited_for() -> None:
+    until = time.monotonic() + 20
+    with connection.cursor() as cursor:
+        while time.monotonic() < until:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone()[0]:
+                return
+            time.sleep(0.01)
+    pytest.fail("No process waits.")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -12,6 +12,7 @@ from feeds import lifecycle
 from feeds.models import ALL_SLUG, Category, Entry, Feed
 from feeds.pages import entry_search, page_entries, render
 from feeds.pages.query import PageQuery
+from feeds.parser.documents import ParsedCategory
 from tests.support import feed_rows
 from tests.support.feed_rows import NOW, entry
 
@@ -131,6 +132,16 @@ def test_a_page_is_full_though_most_matches_repeat_others(monkeypatch: pytest.Mo
         assert all(title.startswith("own") for title in found)
 
 
+def test_a_search_finds_each_story_once_however_many_feeds_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry_search, "MAX_WALKED_ENTRIES", 3)
+    own, others = feed_rows.feed("own"), [feed_rows.feed(f"other-{number}") for number in range(4)]
+    for number in range(2):
+        story = tell(own, number)
+        for place, other in enumerate(others):
+            tell(other, 10 * number + place + 2, story)
+    assert shown(everything(), "q=text") == ["own 1", "own 0"]
+
+
 def test_people_see_in_which_feeds_of_the_combination_a_story_is(press: Press) -> None:
     def named(subject: Feed | Category) -> dict[str, list[tuple[str, str]]]:
         asked = query(subject, name="json").as_format("html")
@@ -149,6 +160,26 @@ def test_people_see_in_which_feeds_of_the_combination_a_story_is(press: Press) -
     lifecycle.hide_feeds([press.third.pk], NOW)
     assert named(everything()) == {"first 0": [second]}
     assert named(press.second) == {}
+
+
+@pytest.mark.parametrize("words", ["tag:ad", "tag:ad tag:sea"])
+def test_no_feed_is_named_for_an_entry_that_a_filter_of_the_combination_hides(press: Press, words: str) -> None:
+    story = tell(press.first, 40)
+    tell(press.second, 41, story, categories=(ParsedCategory("ad"), ParsedCategory("sea")))
+    tell(press.third, 42, story, categories=(ParsedCategory("news"),))
+    everything().filters.create(words=words)
+    (found,) = page_entries.find_mentions(everything(), [story]).values()
+    assert [one.feed for one in found] == ["third"]
+    everything().filters.create(action="only", words="tag:nothing")
+    assert page_entries.find_mentions(everything(), [story]) == {}
+
+
+def test_a_feed_is_named_once_and_never_for_its_own_entry(press: Press) -> None:
+    story = tell(press.first, 40)
+    for number, row in enumerate((press.first, press.second, press.second)):  # as merged feeds have them
+        tell(row, 41 + number, story)
+    (found,) = page_entries.find_mentions(everything(), [story]).values()
+    assert [(one.feed, one.link) for one in found] == [("second", "https://second.example.org/42")]
 
 
 def test_programs_are_given_the_other_feeds_in_every_format(press: Press) -> None:
