@@ -8,13 +8,12 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from . import diff, story_marks
+from . import diff, story_marks, words
 from .diff import EntryChange, EntryMarks
 from .errors import ParseError
 from .parser import discovery, markup, reader
@@ -36,8 +35,6 @@ Json = dict[str, Any]
 
 MAX_TITLE_CHARACTERS = 2000
 MAX_SEARCHABLE_CHARACTERS = 20_000
-MAX_WORD_CHARACTERS = 100
-"""Of a word in searches: longer ones are cut."""
 
 _UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)))
 _LIST_CLASSES: Mapping[str, type[Any]] = {
@@ -174,7 +171,7 @@ def _mark_story(each: EntryChange, entry: ParsedEntry, text: str, shared_links: 
         yield from story_marks.mark_id(entry.id)
     if story_marks.simplify_link(entry.link) not in shared_links:
         yield from story_marks.mark_link(entry.link)
-    yield from story_marks.mark_text(split_parts(text))
+    yield from story_marks.mark_text(words.split_parts(text))
 
 
 _EXCERPT_CHARACTERS = 2_000
@@ -196,50 +193,10 @@ def searchable_text(entry: ParsedEntry) -> str:
     names = [author.name for author in entry.authors] + [each.label or each.term for each in entry.categories]
     texts = [markup.html_to_text(text) for text in (entry.summary, entry.content, entry.full) if text]
     parts = [
-        " ".join(split_words(strip_unstorable(part[:MAX_SEARCHABLE_CHARACTERS])))
+        " ".join(words.split_words(strip_unstorable(part[:MAX_SEARCHABLE_CHARACTERS])))
         for part in (entry.title, *names, *texts)
     ]
-    return f" {PART_END} ".join(filter(None, parts))[:MAX_SEARCHABLE_CHARACTERS]
-
-
-PART_END = "\ue000"
-"""Between the parts of a searchable text: no phrase goes from one into the next."""
-
-
-def split_parts(text: str) -> list[str]:
-    """Splits a searchable text into the title, the names and the texts of its entry."""
-    return text.split(PART_END)
-
-
-_LATIN_MARKS = re.compile("([a-z])[\u0300-\u036f]+")
-_WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\uff66-\uff9f\U00020000-\U0003ffff])"
-)
-"""Letters of scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
-
-
-def split_words(text: str, *, by_letter: bool = True) -> list[str]:
-    """Splits a text into the words that searches compare: without case, and Latin letters without accents.
-
-    With `by_letter`, each letter of a script without spaces is a word: a word of several is found as a phrase.
-    """
-    folded = text.casefold()
-    if not folded.isascii():
-        folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub(r"\1", unicodedata.normalize("NFD", folded)))
-        folded = _UNSPACED.sub(r" \1 ", folded) if by_letter else folded
-    return [word[:MAX_WORD_CHARACTERS] for word in _WORD.findall(folded)]
-
-
-def is_unspaced(text: str) -> bool:
-    """Tells whether there are letters of a script without spaces."""
-    return _UNSPACED.search(text) is not None
-
-
-def fold_text(text: str) -> str:
-    """Folds a text: no case, single spaces, no NUL, which databases refuse."""
-    return " ".join(text.replace("\0", " ").casefold().split())
+    return f" {words.PART_END} ".join(filter(None, parts))[:MAX_SEARCHABLE_CHARACTERS]
 
 
 def entry_from_json(data: Mapping[str, Any]) -> ParsedEntry:

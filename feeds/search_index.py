@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from .readings import MAX_WORD_CHARACTERS, PART_END, split_words
+from .words import MAX_WORD_CHARACTERS, PART_END, split_words
 
 INDEX_TABLE = "feeds_entrywords"
 ROWS_PER_BATCH = 2000

@@ -15,7 +15,7 @@ from django.db.models import Count, Min, Q, QuerySet
 
 from resources.database import split_portions, write_turn
 
-from . import readings, story_marks
+from . import story_marks, words
 from .models import Entry, StoryMark
 from .story_marks import StoryText, Way
 
@@ -261,4 +261,4 @@ def _alike(row: _Candidate, others: Sequence[_Candidate]) -> Iterator[_Candidate
 
 
 def _read_text(title: str, text: str) -> StoryText:
-    return StoryText(readings.fold_text(title), frozenset(story_marks.split_shingles(readings.split_parts(text))))
+    return StoryText(words.fold_text(title), frozenset(story_marks.split_shingles(words.split_parts(text))))

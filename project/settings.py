@@ -1,6 +1,7 @@
 """All settings, from the environment. docs/settings.md lists them with defaults and units."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -350,15 +351,16 @@ THUMBNAIL_MEMORY_BYTES = env.whole("THUMBNAIL_MEMORY_BYTES", 512 * 1024 * 1024)
 THUMBNAIL_SECONDS = env.number("THUMBNAIL_SECONDS", 30)
 
 # Django
+_NINJA = Path(str(find_spec("ninja").origin)).parent
+"""It is no app: it has no models, and would be loaded by each command."""
 _OUR_APPS = ["retry", "resources", "feeds", "project"]
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # project.urls finds its pages: commands need none of them
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "ninja",
     *_OUR_APPS,
 ]
 match os.environ.get("TARRY_INSTANCE"):
@@ -385,7 +387,7 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
-        "DIRS": [BASE_DIR / "project" / "templates"],  # they replace those of the apps
+        "DIRS": [BASE_DIR / "project" / "templates", _NINJA / "templates"],  # they replace those of the apps
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
@@ -448,6 +450,7 @@ STORAGES = {
 }
 STATIC_URL = "/static/"
 STATIC_ROOT = _data.static
+STATICFILES_DIRS = [_NINJA / "static"]
 
 # Celery
 CELERY_BROKER_URL, QUEUES_OPTIONS = celery_broker(QUEUES_URL or REDIS_URL)

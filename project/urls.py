@@ -24,6 +24,8 @@ def show_robots(request: HttpRequest) -> HttpResponse:
     )
 
 
+admin.autodiscover()
+
 handler400 = "project.middleware.answer_malformed"
 handler404 = "project.middleware.answer_unknown_address"
 handler500 = "project.middleware.answer_failure"

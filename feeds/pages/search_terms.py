@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ..errors import PageQueryError
-from ..readings import PART_END, fold_text, is_unspaced, split_words
+from ..words import PART_END, fold_text, is_unspaced, split_words
 
 MAX_SEARCH_CHARACTERS = 200
 MAX_SEARCH_TERMS = 10

@@ -6,6 +6,7 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.utils.module_loading import import_string
 from ninja import NinjaAPI
+from ninja.openapi.docs import ABS_TPL_PATH, Swagger
 from ninja.operation import Operation
 
 from .. import problems
@@ -23,12 +24,18 @@ Errors are `application/problem+json` (RFC 9457); `detail` tells the remedy.
 READ_METHODS = ("GET", "HEAD")
 
 
+class _ApiPage(Swagger):
+    """The page of the API with the scripts of this site: ninja, which is no app here, would name another site's."""
+
+    template_cdn = str(ABS_TPL_PATH / "swagger.html")
+
+
 class _Api(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
 
 
-api = _Api(title="Tarry", version="1", description=DESCRIPTION, urls_namespace="api")
+api = _Api(title="Tarry", version="1", description=DESCRIPTION, urls_namespace="api", docs=_ApiPage())
 api.add_router("", layers.router)
 api.add_router("", files.router)
 for _path in settings.API_ROUTERS:
