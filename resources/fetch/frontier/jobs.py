@@ -28,7 +28,7 @@ class JobPriority(IntEnum):
     ORDINARY = 3
 
 
-FILL, ALIKE = 1.35, 0.5
+FILL, ALIKE = 1.15, 0.5
 """The domain with the most left decides when all is done, once the rest only just fills the slots beside it.
 
 That is when all that is left is no more than its own, times the sum of FILL · slots and the number of due domains with
