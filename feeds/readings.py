@@ -6,43 +6,21 @@ out, and characters that databases do not store (NUL, halves of surrogate pairs)
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from . import diff, story_marks, words
 from .diff import EntryChange, EntryMarks
 from .errors import ParseError
-from .parser import discovery, markup, reader
+from .parser import discovery, documents, markup, reader
 from .parser.discovery import FeedAddress
-from .parser.documents import (
-    Author,
-    Chapter,
-    Cloud,
-    Enclosure,
-    EntrySource,
-    FeedHead,
-    ParsedCategory,
-    ParsedEntry,
-    Point,
-    Transcript,
-)
-
-Json = dict[str, Any]
+from .parser.documents import ParsedEntry
 
 MAX_TITLE_CHARACTERS = 2000
 MAX_SEARCHABLE_CHARACTERS = 20_000
-
-_UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)))
-_LIST_CLASSES: Mapping[str, type[Any]] = {
-    **{"authors": Author, "categories": ParsedCategory, "enclosures": Enclosure},
-    **{"chapters": Chapter, "transcripts": Transcript},
-}
-_PART_CLASSES: Mapping[str, type[Any]] = {"source": EntrySource, "point": Point, "cloud": Cloud}
-_DATE_FIELDS = frozenset({"published", "updated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +117,11 @@ def read_feed_body(body: bytes, question: BodyToRead) -> FeedReading | NoFeed:
     rows = tuple(_entry_row(each, question.fetched_at, places[id(each.entry)], shared) for each in changes)
     here = {each.identity for each in diff.mark_entries(parsed.entries)} | {row.was for row in rows if row.was}
     return FeedReading(
-        said=encode_fields(parsed.feed),
+        said=documents.encode_fields(parsed.feed),
         rows=rows,
         here=tuple(here),
         is_same=update.is_same_feed(len(question.kept)),
-        notes=tuple(strip_unstorable(note) for note in parsed.notes),
+        notes=tuple(documents.strip_unstorable(note) for note in parsed.notes),
     )
 
 
@@ -153,10 +131,10 @@ def _entry_row(each: EntryChange, now: datetime, place: int, shared_links: Set[s
     text = searchable_text(entry)
     return EntryRow(
         marks=each.marks,
-        title=strip_unstorable(entry.title)[:MAX_TITLE_CHARACTERS],
-        link=strip_unstorable(entry.link),
+        title=documents.strip_unstorable(entry.title)[:MAX_TITLE_CHARACTERS],
+        link=documents.strip_unstorable(entry.link),
         text=text,
-        data=encode_fields(entry),
+        data=documents.encode_fields(entry),
         happened_at=diff.entry_happened_at(entry, now, place),
         was=each.was,
         is_edited=each.is_edited,
@@ -193,62 +171,7 @@ def searchable_text(entry: ParsedEntry) -> str:
     names = [author.name for author in entry.authors] + [each.label or each.term for each in entry.categories]
     texts = [markup.html_to_text(text) for text in (entry.summary, entry.content, entry.full) if text]
     parts = [
-        " ".join(words.split_words(strip_unstorable(part[:MAX_SEARCHABLE_CHARACTERS])))
+        " ".join(words.split_words(documents.strip_unstorable(part[:MAX_SEARCHABLE_CHARACTERS])))
         for part in (entry.title, *names, *texts)
     ]
     return f" {words.PART_END} ".join(filter(None, parts))[:MAX_SEARCHABLE_CHARACTERS]
-
-
-def entry_from_json(data: Mapping[str, Any]) -> ParsedEntry:
-    """The entry of these fields. Unknown fields, of another version, are ignored."""
-    return ParsedEntry(**_decode_fields(data, ParsedEntry))
-
-
-def count_json_characters(written: Mapping[str, Any]) -> int:
-    return len(json.dumps(written, ensure_ascii=False))
-
-
-def feed_from_json(data: Mapping[str, Any]) -> FeedHead:
-    return FeedHead(**_decode_fields(data, FeedHead))
-
-
-def strip_unstorable(text: str) -> str:
-    return text.translate(_UNSTORABLE)
-
-
-def encode_fields(value: Any) -> Json:
-    """The non-empty fields of an entry, a feed or a part of them, by their names."""
-    found = {}
-    for field in fields(value):
-        one = getattr(value, field.name)
-        if field.default is MISSING or one != field.default:
-            found[field.name] = _encode_value(one)
-    return found
-
-
-def _encode_value(value: Any) -> Any:
-    match value:
-        case str():
-            return strip_unstorable(value)
-        case None | bool() | int() | float():
-            return value
-        case datetime():
-            return value.isoformat()
-        case tuple():
-            return [_encode_value(one) for one in value]
-    return encode_fields(value)
-
-
-def _decode_fields(data: Mapping[str, Any], kind: type[Any]) -> Json:
-    known = {field.name for field in fields(kind)}
-    return {name: _decode_value(name, value) for name, value in data.items() if name in known}
-
-
-def _decode_value(name: str, value: Any) -> Any:
-    if name in _DATE_FIELDS:
-        return datetime.fromisoformat(value)
-    if name in _LIST_CLASSES:
-        return tuple(_LIST_CLASSES[name](**one) for one in value)
-    if name in _PART_CLASSES:
-        return _PART_CLASSES[name](**value)
-    return tuple(value) if isinstance(value, list) else value

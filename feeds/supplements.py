@@ -14,6 +14,7 @@ from resources.fetch.http.messages import Failure, FetchFailed
 
 from . import readings
 from .models import Entry, Feed, Supplement
+from .parser import documents
 from .readings import EntryRow
 
 ARTICLE, CHAPTERS, ICON = "article", "chapters", "icon"
@@ -92,7 +93,7 @@ def switch_articles(feed_id: int, now: datetime) -> None:
     wanted = [
         WantedSupplement(row.identity, row.content, ARTICLE, row.link)
         for row in rows[:MAX_WANTED]
-        if readings.is_excerpt(readings.entry_from_json(row.data))
+        if readings.is_excerpt(documents.entry_from_json(row.data))
     ]
     if wanted:
         _want(feed, wanted, now)

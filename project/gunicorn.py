@@ -8,7 +8,7 @@ from django.conf import settings
 from gunicorn.glogging import Logger
 from prometheus_client import multiprocess
 
-from . import main_worker
+from . import main_worker, program, worker_process
 from .paths import BASE_DIR
 from .preflight import listen_backlog
 
@@ -61,6 +61,15 @@ class logger_class(Logger):  # type: ignore[misc]  # noqa: N801  the name that g
         if msg.startswith(REQUEST_FAILED):
             msg, args = REQUEST_FAILED, ()
         super().exception(msg, *args, **options)
+
+
+main_worker.AGES.share()
+
+
+def post_fork(server: Any, worker: Any) -> None:
+    """Has a worker load the code of now, if the master was forked with other code."""
+    if program.is_code_loaded() and not program.is_code_current():
+        worker_process.execute_anew(worker)
 
 
 def child_exit(server: Any, worker: Any) -> None:

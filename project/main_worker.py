@@ -16,6 +16,7 @@ percent-encode other bytes; for clients that do not, this worker does.
 
 import math
 import mmap
+import os
 import re
 import struct
 import time
@@ -24,6 +25,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
+from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -42,16 +44,39 @@ SUCCESSOR_PATIENCE_SECONDS = 60.0
 """A worker that is told to end does so after this time even without a successor."""
 
 _AGE_STRUCT = struct.Struct("q")
-_youngest_age = mmap.mmap(-1, _AGE_STRUCT.size)
-"""The age, as gunicorn counts, of the youngest worker that answers. The master and all its workers share it."""
+
+
+class WorkerAges:
+    """The age, as gunicorn counts, of the youngest worker that answers. A master and all its workers share it."""
+
+    def __init__(self) -> None:
+        self.descriptor = -1
+        self._memory: mmap.mmap | None = None
+
+    def share(self) -> None:
+        """Makes the memory that this process shares with its children from now on."""
+        with TemporaryFile(buffering=0) as file:
+            file.truncate(_AGE_STRUCT.size)
+            self.attach(os.dup(file.fileno()))
+
+    def attach(self, descriptor: int) -> None:
+        """Takes the memory that another process shares."""
+        self.descriptor, self._memory = descriptor, mmap.mmap(descriptor, _AGE_STRUCT.size)
+
+    def note(self, age: int) -> None:
+        assert self._memory is not None
+        self._memory[:] = _AGE_STRUCT.pack(max(age, self.youngest()))
+
+    def youngest(self) -> int:
+        assert self._memory is not None
+        return int(_AGE_STRUCT.unpack(self._memory[:])[0])
+
+
+AGES = WorkerAges()
 
 
 def note_worker_ready(worker: Any) -> None:
-    _youngest_age[:] = _AGE_STRUCT.pack(max(worker.age, _age_of_youngest()))
-
-
-def _age_of_youngest() -> int:
-    return int(_AGE_STRUCT.unpack(_youngest_age[:])[0])
+    AGES.note(worker.age)
 
 
 class SucceededWorker(ThreadWorker):  # type: ignore[misc]  # an untyped library
@@ -66,7 +91,7 @@ class SucceededWorker(ThreadWorker):  # type: ignore[misc]  # an untyped library
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._told_at is None:
-            self._told_at, youngest = time.monotonic(), _age_of_youngest()
+            self._told_at, youngest = time.monotonic(), AGES.youngest()
             self._successor = youngest + max(1, self.age - youngest + self.cfg.workers)
         if self._may_end():
             super().handle_exit(sig, frame)
@@ -78,7 +103,7 @@ class SucceededWorker(ThreadWorker):  # type: ignore[misc]  # an untyped library
 
     def _may_end(self) -> bool:
         assert self._told_at is not None
-        has_successor = _age_of_youngest() >= self._successor
+        has_successor = AGES.youngest() >= self._successor
         return has_successor or not self._is_reached() or time.monotonic() - self._told_at > SUCCESSOR_PATIENCE_SECONDS
 
     def _is_reached(self) -> bool:

@@ -67,14 +67,6 @@ def launcher_prefix(signal: str) -> tuple[str, ...]:
     return (setpriv, "--pdeathsig", signal) if setpriv else ()
 
 
-def idle_prefix() -> tuple[str, ...]:
-    """A command prefix that gives a process idle processors only: by sched(7) if the system allows it, else nice."""
-    chrt = shutil.which("chrt")
-    prefix = (chrt, "--idle", "0") if chrt else ()
-    is_allowed = prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
-    return prefix if is_allowed else ("nice", "-n", "19")
-
-
 def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Makes the directories. Raises StartError if one cannot be used safely."""
     for root in (data.root, runtime.root):

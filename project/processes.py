@@ -10,9 +10,9 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 # Painting may take all processors. Answers come first, then painting for waiting clients, then refreshing stale
 # content. Pre-warming gets only idle processors (sched(7)): a process that is merely niced keeps its processor for a
 # slice of time when others wake up.
-PAINT_PREFIX, REFRESH_PREFIX = ("nice", "-n", "5"), ("nice", "-n", "10")
+PAINT_PRIORITY, REFRESH_PRIORITY, WARM_PRIORITY = ("--nice", "5"), ("--nice", "10"), ("--idle",)
 
-# For processes that answer no requests. System checks would import modules that stay in memory; they ran at the start.
+# For processes that answer no requests. System checks ran at the start.
 WORKER_ENVIRONMENT: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKIP_CHECKS": "1"}
 
 
@@ -49,8 +49,6 @@ class ProcessPlan:
     fetchers: int = 1
     retry_timeout_seconds: float = 25
     launcher: tuple[str, ...] = ()
-    worker_launcher: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
     listening: tuple[str, ...] = ()
 
 
@@ -107,7 +105,7 @@ def redis_configuration(listen: str, password: str) -> str:
 
 
 def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    gunicorn = (*plan.launcher, plan.python, "-m", "gunicorn", "--config", "python:project.gunicorn")
+    gunicorn = _program(plan, "gunicorn", "--config", "python:project.gunicorn")
     retry_seconds = int(plan.retry_timeout_seconds) + 10
     for name, application, listen, priority, stop_wait_seconds in (
         ("main", "project.wsgi:application", plan.main_listen, 30, 15),
@@ -120,20 +118,20 @@ def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    yield _worker(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, scheduled=PAINT_PREFIX)
-    yield _worker(plan, "paint-refresh", "paint.refresh", plan.refresh_workers, scheduled=REFRESH_PREFIX)
-    yield _worker(plan, "paint-warm", "paint.warm", plan.warm_workers, scheduled=plan.idle)
+    yield _worker(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, priority=PAINT_PRIORITY)
+    yield _worker(plan, "paint-refresh", "paint.refresh", plan.refresh_workers, priority=REFRESH_PRIORITY)
+    yield _worker(plan, "paint-warm", "paint.warm", plan.warm_workers, priority=WARM_PRIORITY)
     yield _worker(plan, "work", f"work,{plan.machine_queue}", plan.work_workers)
     yield _beat(plan)
 
 
 def _beat(plan: ProcessPlan) -> SupervisedProcess:
-    command = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
+    command = _program(plan, "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
     return SupervisedProcess("beat", "beat", command, priority=60, environment=WORKER_ENVIRONMENT)
 
 
 def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    yield _worker(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, scheduled=PAINT_PREFIX)
+    yield _worker(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, priority=PAINT_PRIORITY)
     has_beat = {"work", "beat"} <= set(plan.roles)
     yield _worker(plan, "work", f"work,{plan.machine_queue}", 2, "--pool", "threads", *(["--beat"] if has_beat else []))
     if not has_beat:
@@ -141,12 +139,13 @@ def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _worker(
-    plan: ProcessPlan, name: str, queues: str, concurrency: int, *options: str, scheduled: tuple[str, ...] = ()
+    plan: ProcessPlan, name: str, queues: str, concurrency: int, *options: str, priority: tuple[str, ...] = ()
 ) -> SupervisedProcess:
     command = (
-        *plan.worker_launcher,  # without supervisord `state` is gone: a task would wait for it, and TERM for the task
-        *scheduled,
-        *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
+        *(plan.python, "-m", "project.program"),
+        *("--end", "KILL"),  # without supervisord `state` is gone: a task would wait for it, and TERM for the task
+        *priority,
+        *("celery", "-A", "project", "--quiet", "worker"),
         *("--queues", queues, "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", *options),
     )
@@ -162,7 +161,7 @@ def _worker(
 
 
 def _fetchers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    command = (*plan.launcher, plan.python, "manage.py", "fetch", "--skip-checks")
+    command = _program(plan, "manage", "fetch", "--skip-checks")
     for number in range(1, plan.fetchers + 1):
         name = "fetch" if number == 1 else f"fetch-{number}"
         yield SupervisedProcess(name, "fetch", command, 50, WORKER_ENVIRONMENT, stop_wait_seconds=15)
@@ -178,16 +177,14 @@ def _fronts(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 def _exporters(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     if plan.metrics_listen:
-        gunicorn = ("-m", "gunicorn", "--no-control-socket", "--threads", "2", "--log-level", "warning")
-        command = (
-            *plan.launcher,
-            plan.python,
-            *gunicorn,
-            "--bind",
-            plan.metrics_listen,
-            "project.exporter:application",
-        )
+        options = ("--no-control-socket", "--threads", "2", "--log-level", "warning", "--bind", plan.metrics_listen)
+        command = _program(plan, "gunicorn", *options, "project.exporter:application")
         yield SupervisedProcess(EXPORTER, EXPORTER, command, priority=60)
+
+
+def _program(plan: ProcessPlan, *command: str) -> tuple[str, ...]:
+    """The command of a program in Python, which supervisord forks (`program`)."""
+    return (plan.python, "-m", "project.program", "--end", "TERM", *command)
 
 
 LOG_MAX_BYTES = 10_000_000

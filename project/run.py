@@ -195,8 +195,6 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
         fetchers=settings.FETCHERS,
         retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
         launcher=preflight.launcher_prefix("TERM"),
-        worker_launcher=preflight.launcher_prefix("KILL"),
-        idle=preflight.idle_prefix(),
         listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", nginx_values.waiting_site().listen))),
     )
 

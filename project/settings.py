@@ -1,7 +1,7 @@
 """All settings, from the environment. docs/settings.md lists them with defaults and units."""
 
 import os
-from importlib.util import find_spec
+import sysconfig
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -351,7 +351,7 @@ THUMBNAIL_MEMORY_BYTES = env.whole("THUMBNAIL_MEMORY_BYTES", 512 * 1024 * 1024)
 THUMBNAIL_SECONDS = env.number("THUMBNAIL_SECONDS", 30)
 
 # Django
-_NINJA = Path(str(find_spec("ninja").origin)).parent
+_NINJA = Path(sysconfig.get_path("purelib")) / "ninja"
 """It is no app: it has no models, and would be loaded by each command."""
 _OUR_APPS = ["retry", "resources", "feeds", "project"]
 INSTALLED_APPS = [
@@ -363,11 +363,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     *_OUR_APPS,
 ]
-match os.environ.get("TARRY_INSTANCE"):
-    case "retry":  # it waits, and needs neither models nor pages: half the memory
-        INSTALLED_APPS = ["django.contrib.staticfiles", "retry", "project"]
-    case "worker":  # it answers no requests, and needs neither admin nor API: a fifth less
-        INSTALLED_APPS = [*("django.contrib." + name for name in ("auth", "contenttypes", "sessions")), *_OUR_APPS]
 MIDDLEWARE = [
     "retry.metrics.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -416,7 +411,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 5,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
-    if os.environ.get("TARRY_INSTANCE") in {"main", "worker"}:
+    if "TARRY_INSTANCE" in os.environ:
         # Opening a connection takes longer than most queries: a fetcher would for each file, main for each ping.
         DATABASES["default"].update(CONN_MAX_AGE=60)
 else:

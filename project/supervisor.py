@@ -5,21 +5,23 @@ A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a 
 A client that waits until a process has stopped costs no processor: supervisord by itself looks without a pause.
 It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does. It
 renews this machine's record in `state`, with what the file MACHINE tells of it.
-It imports nothing of Django, which would stay in memory for nothing.
+Where it has programs of the site in Python, it loads the site, and forks them from itself (`program`).
 """
 
 import json
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,12 +29,14 @@ from typing import Any
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from supervisor import events, options, supervisord, xmlrpc
+from supervisor import events, options, process, supervisord, xmlrpc
 from supervisor.states import ProcessStates
 
 from resources import machines
 from resources.traffic import log_files
 from retry import servers
+
+from . import program
 
 UNFINISHED_FILE_NAME = re.compile(r"[0-9a-f]{32}\.[0-9]{10}")
 """The name of the file of an answer until nginx has all of it."""
@@ -67,6 +71,40 @@ class EndingReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
             return signal.SIGTERM
         found: int | None = super().get_signal()
         return found
+
+
+class ForkingOptions(options.ServerOptions):  # type: ignore[misc]  # untyped
+    """supervisord that forks the site's programs with their modules loaded, unless these have changed on the disk."""
+
+    loaded_files: frozenset[int] = frozenset()
+    """The descriptors of files that the loaded modules have opened, as prometheus_client does."""
+
+    def load_site(self) -> None:
+        before = _own_descriptors()
+        program.note_loaded_code(program.digest_code())
+        import_module("project.preload").load_site()
+        self.loaded_files = frozenset(_own_descriptors() - before)
+
+    def close_fd(self, descriptor: int) -> None:
+        """Closes one in a child. Those of loaded modules stay: they would close other files of the same number."""
+        if descriptor not in self.loaded_files:
+            super().close_fd(descriptor)
+
+    def execve(self, filename: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Becomes the process, in a child."""
+        if is_program(command) and program.is_code_current():
+            program.run_forked(command, environment)
+        super().execve(filename, command, environment)
+
+
+def _own_descriptors() -> set[int]:
+    folder = Path("/proc/self/fd")
+    named = os.listdir(folder) if folder.is_dir() else []
+    return {int(name) for name in named if os.path.lexists(folder / name)}  # not that of the list itself
+
+
+def is_program(command: Sequence[str]) -> bool:
+    return list(command[1:3]) == ["-m", program.__name__]
 
 
 class PacedReply(xmlrpc.DeferredXMLRPCResponse):  # type: ignore[misc]  # untyped
@@ -134,6 +172,8 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
         self._next_record, self._told = 0.0, ""
 
     def runforever(self) -> None:
+        if any(is_program(shlex.split(one.config.command)) for _, one in self._processes()):
+            self.options.load_site()
         events.subscribe(events.Tick60Event, self.remove_unfinished)
         if self._record is not None:
             events.subscribe(events.Tick5Event, partial(self.renew_record, self._record))
@@ -166,8 +206,10 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
         self._tell("skewed" if is_skewed else "", f"this machine: {machines.describe_skew(skew)} of that of state")
 
     def _running(self) -> set[str]:
-        processes = [process for group in self.process_groups.values() for process in group.processes.items()]
-        return {name for name, process in processes if process.get_state() == ProcessStates.RUNNING}
+        return {name for name, one in self._processes() if one.get_state() == ProcessStates.RUNNING}
+
+    def _processes(self) -> list[tuple[str, process.Subprocess]]:
+        return [each for group in self.process_groups.values() for each in group.processes.items()]
 
     def _tell(self, subject: str, text: str) -> None:
         """Warns of a subject when it is another one than before. Says nothing of none."""
@@ -198,11 +240,11 @@ def remove_unfinished_files(hot: Path) -> int:
 
 def _open_files() -> Iterator[str]:
     """Paths that processes have open: those of this user, as nginx is, and of others if they are visible."""
-    for process in Path("/proc").glob("[0-9]*"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(PermissionError, FileNotFoundError, ProcessLookupError):
-            for number in os.listdir(process / "fd"):
+            for number in os.listdir(folder / "fd"):
                 with suppress(OSError):  # it was closed meanwhile, or has no path
-                    yield os.readlink(process / "fd" / number)
+                    yield os.readlink(folder / "fd" / number)
 
 
 def main(*arguments: str) -> None:
@@ -211,6 +253,7 @@ def main(*arguments: str) -> None:
     record = MachineRecord(Path(machine), Path(drain_file))
     log = TrafficLog(Path(traffic[0]), int(traffic[1]), Path(traffic[2])) if traffic else None
     supervisord.Supervisor = partial(TarrySupervisor, Path(hot), log, record)
+    supervisord.ServerOptions = ForkingOptions
     options.SignalReceiver = partial(EndingReceiver, Path(drain_file), float(drain_seconds))
     xmlrpc.DeferredXMLRPCResponse = PacedReply
     supervisord.main(given)

@@ -18,10 +18,10 @@ django.setup(set_prefix=False)
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
-from feeds import readings  # noqa: E402
 from feeds.models import Category, Entry, Feed  # noqa: E402
 from feeds.pages import render  # noqa: E402
 from feeds.pages.query import Cursor  # noqa: E402
+from feeds.parser import documents  # noqa: E402
 
 ROUNDS = 5
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -101,7 +101,7 @@ def _entry(feed: Feed, mark: str, at: datetime) -> Entry:
         link=data["link"],
         text=f"{data['title']} {WORD} ipsum dolor sit amet " * 80,
         data=data,
-        size=readings.count_json_characters(data),
+        size=documents.count_json_characters(data),
         happened_at=at,
         first_seen_at=at,
         changed_at=at,

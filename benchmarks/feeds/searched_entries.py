@@ -22,10 +22,11 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
 from benchmarks.figures import percentile  # noqa: E402
-from feeds import readings, search_index  # noqa: E402
+from feeds import search_index  # noqa: E402
 from feeds.models import Category, Entry, Feed  # noqa: E402
 from feeds.pages import page_entries  # noqa: E402
 from feeds.pages.query import PageQuery  # noqa: E402
+from feeds.parser import documents  # noqa: E402
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 FEEDS, FEW, DAYS = 2_000, 20, 1_000
@@ -209,7 +210,7 @@ def _entry(feed: Feed, nth: int, at: datetime, words: Words) -> Entry:
     text = f"{title} {author} {' '.join(tags)} {body}"
     mark, moments = f"{nth:032}", {"happened_at": at, "first_seen_at": at, "changed_at": at}
     marks = {"identity": mark, "likeness": mark, "content": mark, "dates": mark}
-    size = readings.count_json_characters(data)
+    size = documents.count_json_characters(data)
     return Entry(feed=feed, title=title, link=data["link"], text=text, data=data, size=size, **marks, **moments)
 
 

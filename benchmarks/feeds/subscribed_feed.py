@@ -15,9 +15,10 @@ import django
 django.setup(set_prefix=False)
 
 import project.celery  # noqa: E402, F401
-from feeds import credentials, feed_rows, readings  # noqa: E402
+from feeds import credentials, feed_rows  # noqa: E402
 from feeds.hub_models import HubTopic, Subscriber  # noqa: E402
 from feeds.models import Entry, Feed  # noqa: E402
+from feeds.parser import documents  # noqa: E402
 from feeds.parser.documents import ParsedEntry  # noqa: E402
 from feeds.push.leases import SubscriberStatus  # noqa: E402
 from feeds.push.offers import PushKind  # noqa: E402
@@ -61,13 +62,13 @@ def subscriber(topic: HubTopic, callback: str, now: datetime) -> Subscriber:
 def add(feed: Feed, number: int) -> None:
     now, name = datetime.now(UTC), f"{URL}#{number}"
     entry = ParsedEntry(id=name, title=f"Entry {number}", link=name, published=now, content="x" * CHARACTERS)
-    data = readings.encode_fields(entry)
+    data = documents.encode_fields(entry)
     Entry.objects.create(
         feed=feed,
         identity=sha256(name.encode()).hexdigest()[:32],
         title=entry.title,
         data=data,
-        size=readings.count_json_characters(data),
+        size=documents.count_json_characters(data),
         happened_at=now,
         first_seen_at=now,
         changed_at=now,

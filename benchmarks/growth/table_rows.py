@@ -17,7 +17,7 @@ django.setup(set_prefix=False)
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, models  # noqa: E402
 
-from feeds import readings  # noqa: E402
+from feeds import words  # noqa: E402
 from feeds.models import Entry, Feed  # noqa: E402
 from resources.fetch.models import FetchTiming  # noqa: E402
 from resources.mirror.models import Blob, DedupeStep, Resource, UrlState  # noqa: E402
@@ -98,7 +98,7 @@ def _entry(feed: Feed, number: int, moment: datetime, luck: random.Random) -> En
     marks = {"identity": mark, "likeness": mark, "content": mark, "dates": mark}
     data = {"title": "The title of an entry", "link": feed.url, "content": text}
     at = {"happened_at": moment, "first_seen_at": moment, "changed_at": moment}
-    shown = {"title": data["title"], "link": feed.url, "text": readings.fold_text(text), "size": len(text)}
+    shown = {"title": data["title"], "link": feed.url, "text": words.fold_text(text), "size": len(text)}
     return Entry(feed=feed, data=data, **marks, **shown, **at)
 
 

@@ -13,10 +13,11 @@ from resources import problems
 from resources.problems import Problem
 from resources.tokens import auth
 
-from .. import addresses, catalogue, feed_rows, filters, followers, lifecycle, readings, supplements
+from .. import addresses, catalogue, feed_rows, filters, followers, lifecycle, supplements
 from ..addresses import FeedLocation
 from ..errors import FeedAddressError, FeedError
 from ..models import MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, Feed
+from ..parser import documents
 from . import (
     read,
     stream,  # noqa: F401  # it and sync add to the router
@@ -120,7 +121,7 @@ def change_feed(request: HttpRequest, slug: FeedSlug, wanted: ToChange) -> FeedD
     if given.get("full_content", True) is None:
         del given["full_content"]
     if "title" in given:
-        given["title"] = readings.strip_unstorable(given["title"] or "")
+        given["title"] = documents.strip_unstorable(given["title"] or "")
     least = given.get("least_seconds", feed.least_seconds)
     most = given.get("most_seconds", feed.most_seconds)
     if least and most and least > most:

@@ -14,12 +14,11 @@ import re2
 
 from resources import database
 
-from .. import readings
 from ..change_rows import Removal
 from ..changes.log import ChangePage
 from ..errors import FilterError, PageQueryError
 from ..models import Entry, EntryFilter
-from ..parser import markup
+from ..parser import documents, markup
 from . import entry_search
 from .search_terms import SearchQuery
 
@@ -41,7 +40,7 @@ EVERYTHING = SearchQuery.read("words", "")
 
 def check_filter(given: EntryFilter) -> None:
     """Makes a filter fit to be stored. Raises FilterError."""
-    given.words, given.pattern = (readings.strip_unstorable(text).strip() for text in (given.words, given.pattern))
+    given.words, given.pattern = (documents.strip_unstorable(text).strip() for text in (given.words, given.pattern))
     if bool(given.words) == bool(given.pattern):
         raise FilterError("words", "Give a filter either words or a pattern.")
     if given.words:
@@ -136,7 +135,7 @@ def _match_patterns(filters: Sequence[EntryFilter], numbers: Collection[int]) ->
 
 def _read_texts(row: Entry, names: Collection[str]) -> Mapping[str, Sequence[str]]:
     """The texts of an entry that patterns of these fields look at."""
-    read = readings.entry_from_json(row.data)
+    read = documents.entry_from_json(row.data)
     bodies = (read.summary, read.content, read.full) if "text" in names else ()
     return {
         "title": (read.title,),

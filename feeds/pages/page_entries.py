@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from retry.popularity import GENERATION_MARK
 
 from .. import addresses as feeds_addresses
-from .. import categories, readings, stories
+from .. import categories, stories
 from ..errors import UnknownFeedError
 from ..models import LONG_FIELDS, Category, Entry, Feed, Move
 from ..output import output_page
@@ -223,7 +223,7 @@ def _make_origin(feed: Feed, addresses: Iterable[str]) -> FeedOrigin:
         page=asked.address,
         title=feed.shown_title,
         site=feed.shown_site,
-        head=readings.feed_from_json(feeds_addresses.leave_out_secrets(feed.said, secrets)),
+        head=documents.feed_from_json(feeds_addresses.leave_out_secrets(feed.said, secrets)),
         secrets=secrets,
         icon="" if any(part in feed.icon for part in secrets) else feed.icon,
         has_articles=feed.full_content,
@@ -246,7 +246,7 @@ def find_all_origins(feeds: Collection[int]) -> Mapping[int, FeedOrigin]:
 
 def load_entry(row: Entry, origin: FeedOrigin, *, among_feeds: bool = False) -> documents.ParsedEntry:
     """Reads an entry from its row, without secrets. With `among_feeds` its id is none of another feed's entry."""
-    read = readings.entry_from_json(feeds_addresses.leave_out_secrets(row.data, origin.secrets))
+    read = documents.entry_from_json(feeds_addresses.leave_out_secrets(row.data, origin.secrets))
     filled = output_page.fill_entry(read, has_articles=origin.has_articles)
     is_shared = row.shared_id >= (1 if among_feeds else 2)
     return output_page.identify_entry(filled, _tag_uri("entry", row.pk), is_shared=is_shared)

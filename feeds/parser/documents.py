@@ -5,9 +5,11 @@ give are empty or None, never made up. Drafts: as the readers leave them, texts 
 cut.
 """
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 FeedFormat = Literal["rss", "rdf", "atom", "json"]
 ReaderName = Literal["tree", "json", "feedparser"]
@@ -282,3 +284,69 @@ class FeedLimits:
 
 
 DEFAULT_LIMITS = FeedLimits()
+
+
+Json = dict[str, Any]
+
+_UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)))
+_LIST_CLASSES: Mapping[str, type[Any]] = {
+    **{"authors": Author, "categories": ParsedCategory, "enclosures": Enclosure},
+    **{"chapters": Chapter, "transcripts": Transcript},
+}
+_PART_CLASSES: Mapping[str, type[Any]] = {"source": EntrySource, "point": Point, "cloud": Cloud}
+_DATE_FIELDS = frozenset({"published", "updated"})
+
+
+def entry_from_json(data: Mapping[str, Any]) -> ParsedEntry:
+    """The entry of these fields. Unknown fields, of another version, are ignored."""
+    return ParsedEntry(**_decode_fields(data, ParsedEntry))
+
+
+def count_json_characters(written: Mapping[str, Any]) -> int:
+    return len(json.dumps(written, ensure_ascii=False))
+
+
+def feed_from_json(data: Mapping[str, Any]) -> FeedHead:
+    return FeedHead(**_decode_fields(data, FeedHead))
+
+
+def strip_unstorable(text: str) -> str:
+    return text.translate(_UNSTORABLE)
+
+
+def encode_fields(value: Any) -> Json:
+    """The non-empty fields of an entry, a feed or a part of them, by their names."""
+    found = {}
+    for each in fields(value):
+        one = getattr(value, each.name)
+        if each.default is MISSING or one != each.default:
+            found[each.name] = _encode_value(one)
+    return found
+
+
+def _encode_value(value: Any) -> Any:
+    match value:
+        case str():
+            return strip_unstorable(value)
+        case None | bool() | int() | float():
+            return value
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return [_encode_value(one) for one in value]
+    return encode_fields(value)
+
+
+def _decode_fields(data: Mapping[str, Any], kind: type[Any]) -> Json:
+    known = {each.name for each in fields(kind)}
+    return {name: _decode_value(name, value) for name, value in data.items() if name in known}
+
+
+def _decode_value(name: str, value: Any) -> Any:
+    if name in _DATE_FIELDS:
+        return datetime.fromisoformat(value)
+    if name in _LIST_CLASSES:
+        return tuple(_LIST_CLASSES[name](**one) for one in value)
+    if name in _PART_CLASSES:
+        return _PART_CLASSES[name](**value)
+    return tuple(value) if isinstance(value, list) else value

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from resources.fetch.http import url_syntax
 
-from .. import readings
+from ..parser import documents
 from ..parser.documents import Cloud
 from . import websub
 from .websub import LinkedHubs
@@ -80,7 +80,7 @@ def _hub_offers(head: Mapping[str, Any], linked: Mapping[str, Any], url: str) ->
 
 def _cloud_offer(head: Mapping[str, Any], url: str) -> PushOffer | None:
     """<source:cloud> goes before <cloud>. A cloud knows the feed by what it calls itself, if that is at its host."""
-    feed = readings.feed_from_json(head)
+    feed = documents.feed_from_json(head)
     known_as = feed.self_link if feed.self_link and _host_of(feed.self_link) == _host_of(url) else url
     if feed.cloud_url:
         return PushOffer(PushKind.RSSCLOUD, url_syntax.cut_fragment(feed.cloud_url), known_as)

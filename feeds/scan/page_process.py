@@ -16,7 +16,7 @@ from resources.sandbox import ChildMessage
 
 from .. import readings
 from ..errors import ParseError
-from ..parser import article, discovery, markup, podcast
+from ..parser import article, discovery, documents, markup, podcast
 from ..parser.documents import DEFAULT_LIMITS
 from ..parser.normalise import Normaliser
 from .reader_process import READER_NICENESS
@@ -27,9 +27,9 @@ LEAST_GAIN = 1.2
 
 
 def _read_article(body: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
-    entry = readings.entry_from_json(given["entry"])
+    entry = documents.entry_from_json(given["entry"])
     extracted = article.extract_article(body, given["content_type"], given["url"])
-    found = readings.strip_unstorable(article.drop_title(extracted, entry.title))
+    found = documents.strip_unstorable(article.drop_title(extracted, entry.title))
     own = max(len(markup.html_to_text(text)) for text in (entry.content, entry.summary))
     if len(markup.html_to_text(found)) < LEAST_GAIN * own:
         raise ParseError(SAYS_NO_MORE)
@@ -38,7 +38,7 @@ def _read_article(body: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_chapters(body: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
     chapters = Normaliser(DEFAULT_LIMITS, datetime.now(UTC)).chapters(given["url"], podcast.read_chapter_file(body))
-    return {"chapters": [readings.encode_fields(chapter) for chapter in chapters]}
+    return {"chapters": [documents.encode_fields(chapter) for chapter in chapters]}
 
 
 def _read_icon(body: bytes, given: Mapping[str, Any]) -> dict[str, Any]:

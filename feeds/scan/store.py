@@ -27,6 +27,7 @@ from .. import catalogue, diff, feed_rows, filters, lifecycle, readings, stories
 from ..changes import numbers
 from ..diff import EntryMarks
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
+from ..parser import documents
 from ..push import offers
 from ..push.websub import LinkedHubs
 from ..readings import BodyToRead, EntryRow, FeedReading, NoFeed
@@ -186,7 +187,7 @@ def _store_changed(feed: Feed, rows: Collection[EntryRow], ids: Mapping[str, int
         kept = _kept_parts(fetched.get(ids[changed.was], {}), changed)
         row = replace(changed, data={**kept, **changed.data})
         if "full" in kept:  # searches find the article for as long as it is shown
-            row = replace(row, text=readings.searchable_text(readings.entry_from_json(row.data)))
+            row = replace(row, text=readings.searchable_text(documents.entry_from_json(row.data)))
         groups[_overwritten_fields(row)].append(_make_entry(feed, row, 0, now, pk=ids[row.was]))
     for names, entries in groups.items():
         Entry.objects.bulk_create(
@@ -241,7 +242,7 @@ def _make_entry(feed: Feed, row: EntryRow, shared_id: int, now: datetime, pk: in
         link=row.link,
         text=row.text,
         data=row.data,
-        size=readings.count_json_characters(row.data),
+        size=documents.count_json_characters(row.data),
         shared_id=shared_id,
         happened_at=row.happened_at,
         first_seen_at=now,

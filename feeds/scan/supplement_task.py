@@ -34,7 +34,7 @@ from retry.work import Argument, Work
 from .. import credentials, feed_rows, filters, readings, supplements, versions
 from ..changes import numbers
 from ..models import MAX_URL_CHARACTERS, Entry, Feed, Supplement
-from ..parser import discovery
+from ..parser import discovery, documents
 from ..supplements import ARTICLE, CHAPTERS, ICON
 from .fetch_task import RETRY_SECONDS
 from .reader_process import ChildPool, ReadersBusyError
@@ -250,7 +250,7 @@ def _store_in_entry(row: Supplement, entry: Entry, found: Mapping[str, Any], now
         data = {name: value for name, value in stands.data.items() if name != _PARTS[row.kind]}
         data |= {name: found[name] for name in (_PARTS[row.kind],) if found.get(name)}
         if data != stands.data:
-            own = stands.text if row.kind == CHAPTERS else readings.searchable_text(readings.entry_from_json(data))
+            own = stands.text if row.kind == CHAPTERS else readings.searchable_text(documents.entry_from_json(data))
             _write_entry(stands, data, now, found.get("text", own))
         supplements.end_supplement(row, now, found.get("why", ""))
 
@@ -261,12 +261,12 @@ def _remove_article(row: Supplement, now: datetime) -> None:
         stands = Entry.objects.filter(supplement=row).first()
         if stands is not None and "full" in stands.data:
             data = {name: value for name, value in stands.data.items() if name != "full"}
-            _write_entry(stands, data, now, readings.searchable_text(readings.entry_from_json(data)))
+            _write_entry(stands, data, now, readings.searchable_text(documents.entry_from_json(data)))
         row.delete()
 
 
 def _write_entry(entry: Entry, data: Mapping[str, Any], now: datetime, text: str) -> None:
-    size = readings.count_json_characters(data)
+    size = documents.count_json_characters(data)
     Entry.objects.filter(pk=entry.pk).update(data=data, size=size, text=text, changed_at=now, change_number=None)
     filters.judge_stored(entry.feed_id, [entry.identity], now)
     numbers.number_on_commit()

@@ -29,7 +29,7 @@ def feed(slug: str, *entries: documents.ParsedEntry, said: documents.FeedHead | 
         "host": f"{slug}.example.org",
         "own_title": said.title,
         "site": said.link,
-        "said": readings.encode_fields(said),
+        "said": documents.encode_fields(said),
         "version": version_at(NOW),
         "checked_at": NOW,
         "fetched_at": NOW,
@@ -42,7 +42,7 @@ def feed(slug: str, *entries: documents.ParsedEntry, said: documents.FeedHead | 
 
 
 def add(to: Feed, entry: documents.ParsedEntry) -> Entry:
-    data = readings.encode_fields(entry)
+    data = documents.encode_fields(entry)
     return Entry.objects.create(
         feed=to,
         identity=sha256(entry.id.encode()).hexdigest()[:32],
@@ -50,7 +50,7 @@ def add(to: Feed, entry: documents.ParsedEntry) -> Entry:
         link=entry.link,
         text=readings.searchable_text(entry),
         data=data,
-        size=readings.count_json_characters(data),
+        size=documents.count_json_characters(data),
         happened_at=entry.published or NOW,
         first_seen_at=NOW,
         changed_at=NOW,

@@ -1,11 +1,14 @@
 """Processes replaced by the commands of docs/operations.md, while clients send requests and wait."""
 
+import shutil
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from urllib.parse import quote
 
 import psutil
@@ -14,7 +17,7 @@ import pytest
 from tests.support import file_server
 from tests.support.crowd import Crowd, Visit
 from tests.support.documentation import carry_out, commands
-from tests.support.stack import Stack, eventually
+from tests.support.stack import ROOT, Stack, eventually
 
 from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
@@ -30,6 +33,8 @@ CLIENTS = 100
 LATE_SHARE = 0.2
 """The share of waiting clients that may give up during an upgrade: a busy machine restarts painters slowly."""
 GAVE_UP = b"The preparation takes longer than the limit for waiting."
+
+ROBOTS, TRIES = "User-agent: *", count()
 
 RELOADS = {
     "main and retry": commands("signal HUP site:main site:retry"),
@@ -140,3 +145,30 @@ def test_an_upgrade_loses_nobody_who_waits_and_nobody_who_asks_for_what_is_cache
     eventually(
         lambda: all(set(stack.pids(one)).isdisjoint(pids) for one, pids in before.items()), 20, "all are replaced"
     )
+
+
+def test_a_reload_and_a_restart_take_the_code_of_now(tmp_path: Path) -> None:
+    """A site of a copy of the code, of which one file changes."""
+    code = tmp_path / "code"
+    shutil.copytree(ROOT, code, ignore=shutil.ignore_patterns(".*", "__pycache__", "results"))
+    stack = Stack()
+    stack.root = code
+    with stack:
+        assert robots(stack) == ROBOTS
+        before = {name: stack.pids(name) for name in ("main", "retry", "work")}
+        urls = code / "project" / "urls.py"
+        urls.write_text(urls.read_text().replace("User-agent: *", "User-agent: Another"))
+        for name in ("main", "retry"):
+            stack.reload(name)
+        stack.kill("work")
+        eventually(lambda: robots(stack) == ROBOTS.replace("*", "Another"), 30, "main has the code of now")
+        eventually(lambda: not {*before["work"]} & {*stack.pids("work")}, 30, "work runs again")
+        executed = {name: " ".join(psutil.Process(stack.pids(name)[-1]).cmdline()) for name in ("main", "retry")}
+        assert all("project.worker_process" in command for command in executed.values()), executed
+        assert {name: stack.pid(name) for name in executed} == {name: before[name][0] for name in executed}
+        stack.wait_until_healthy()
+
+
+def robots(stack: Stack) -> str:
+    with urllib.request.urlopen(f"{stack.base_url}/robots.txt?{next(TRIES)}", timeout=10) as answer:
+        return str(answer.read().partition(b"\n")[0], "utf-8")

@@ -18,6 +18,7 @@ from feeds.errors import FilterError
 from feeds.models import Category, Entry, EntryFilter, Feed
 from feeds.pages import entry_filters, page_entries
 from feeds.pages.query import PageQuery
+from feeds.parser import documents
 from feeds.parser.documents import Author, ParsedCategory
 from tests.support.feed_rows import NOW, add, category, entry, feed
 
@@ -298,8 +299,8 @@ def begin(kind: str, subject: Feed | Category) -> tuple[list[str], ChangeCursor]
 
 def edit(title: str, /, **fields: Any) -> None:
     row = Entry.objects.get(title=title)
-    data = {**row.data, **readings.encode_fields(entry(0, **fields))}
-    text = readings.searchable_text(readings.entry_from_json(data))
+    data = {**row.data, **documents.encode_fields(entry(0, **fields))}
+    text = readings.searchable_text(documents.entry_from_json(data))
     Entry.objects.filter(pk=row.pk).update(data=data, title=data["title"], text=text, change_number=None)
     judge(row)
 

@@ -307,7 +307,7 @@ def born(listening: socket.socket) -> Iterator[Callable[[int], SucceededWorker]]
 def first(born: Callable[[int], SucceededWorker]) -> SucceededWorker:
     """The first worker of its instance, which answers."""
     worker = born(1)
-    main_worker._youngest_age[:] = bytes(8)
+    main_worker.AGES.share()
     main_worker.note_worker_ready(worker)
     return worker
 
@@ -329,7 +329,7 @@ def test_a_worker_that_is_told_to_end_does_so_as_soon_as_a_younger_one_answers(
 
 
 def test_each_waits_for_a_successor_of_its_own(born: Callable[[int], SucceededWorker]) -> None:
-    main_worker._youngest_age[:] = bytes(8)
+    main_worker.AGES.share()
     older, younger = born(3), born(4)
     for worker in (older, younger):
         worker.cfg.set("workers", 2)

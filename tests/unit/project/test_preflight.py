@@ -32,25 +32,6 @@ def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         preflight.find_tool("nginx")
 
 
-@pytest.mark.parametrize("script", [None, "exit 1"])
-def test_what_may_not_be_idle_is_as_nice_as_can_be(
-    script: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if script:
-        (tmp_path / "chrt").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "chrt").chmod(0o700)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert preflight.idle_prefix() == ("nice", "-n", "19")
-
-
-def test_an_idle_process_gets_idle_processors_only() -> None:
-    prefix = preflight.idle_prefix()
-    if prefix[0] == "nice":
-        pytest.skip("the system does not allow it")
-    shown = subprocess.run([*prefix, "chrt", "--pid", "0"], capture_output=True, text=True, check=True)
-    assert "SCHED_IDLE" in shown.stdout
-
-
 @pytest.mark.parametrize(
     ("number", "said"),
     [

@@ -2,6 +2,7 @@
 
 from configparser import RawConfigParser
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,12 @@ def option(process: SupervisedProcess, name: str) -> str:
     return process.command[process.command.index(name) + 1]
 
 
+def priority(process: SupervisedProcess) -> tuple[str, ...]:
+    """Its options between the one for its end and its module."""
+    given = process.command[process.command.index("--end") + 2 :] if "--end" in process.command else ()
+    return tuple(takewhile(lambda part: not part[0].isalpha(), given))
+
+
 def queues(plan: ProcessPlan) -> list[str]:
     lists = [option(process, "--queues") for process in list_processes(plan) if "--queues" in process.command]
     return [queue for one in lists for queue in one.split(",")]
@@ -40,7 +47,6 @@ def parsed(plan: ProcessPlan) -> RawConfigParser:
 
 
 SMALL = pytest.mark.parametrize("plan", [PLAN, replace(PLAN, small=True)], ids=["usual", "small"])
-IDLE = ("chrt", "--idle", "0")
 
 
 @SMALL
@@ -52,15 +58,15 @@ def test_every_queue_has_one_kind_of_worker_and_there_is_one_beat(plan: ProcessP
 
 
 def test_each_lane_has_a_worker_of_its_own_with_the_processor_before_the_next_lane() -> None:
-    found = named(replace(PLAN, idle=IDLE))
-    lanes = {option(found[name], "--queues"): found[name].command[:3] for name in found if name.startswith("paint")}
-    prefixes = [("nice", "-n", "5"), ("nice", "-n", "10"), IDLE]
-    assert lanes == dict(zip(("paint.now,paint.pages", "paint.refresh", "paint.warm"), prefixes, strict=True))
+    found = named(PLAN)
+    lanes = {option(found[name], "--queues"): priority(found[name]) for name in found if name.startswith("paint")}
+    priorities = [("--nice", "5"), ("--nice", "10"), ("--idle",)]
+    assert lanes == dict(zip(("paint.now,paint.pages", "paint.refresh", "paint.warm"), priorities, strict=True))
 
 
 @SMALL
 def test_painting_leaves_the_processor_to_what_answers(plan: ProcessPlan) -> None:
-    later = {name for name, found in named(replace(plan, idle=IDLE)).items() if {"nice", "chrt"} & set(found.command)}
+    later = {name for name, found in named(plan).items() if priority(found)}
     assert later == ({"paint-now"} if plan.small else {"paint-now", "paint-refresh", "paint-warm"})
 
 
@@ -135,17 +141,17 @@ def test_the_waiting_instance_is_given_longer_to_stop_than_the_longest_wait() ->
 
 
 def test_every_process_ends_with_supervisord_where_the_system_can_do_it() -> None:
-    to_term, to_kill = ("setpriv", "--pdeathsig", "TERM"), ("setpriv", "--pdeathsig", "KILL")
-    found = named(replace(PLAN, launcher=to_term, worker_launcher=to_kill))
-    workers = {"paint-now", "paint-refresh", "paint-warm", "work"}
-    assert {name: process.command[:3] for name, process in found.items()} == {
-        name: to_kill if name in workers else to_term for name in found
-    }
+    launcher = ("setpriv", "--pdeathsig", "TERM")
+    found = named(replace(PLAN, launcher=launcher))
+    servers, workers = {"state", "cache", "nginx"}, {"paint-now", "paint-refresh", "paint-warm", "work"}
+    assert {name for name in found if found[name].command[:3] == launcher} == servers
+    ends = {name: option(found[name], "--end") for name in found.keys() - servers}
+    assert ends == {name: "KILL" if name in workers else "TERM" for name in ends}
 
 
 def test_supervisord_is_told_every_command_as_it_is() -> None:
     parser = parsed(replace(PLAN, python="/a b/100%/python"))
-    assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m gunicorn")
+    assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m project.program --end")
     assert "%%h" in parser["program:paint-now"]["command"]
     assert "user" not in parser["supervisord"]
     text = processes.supervisord_configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")

@@ -165,19 +165,16 @@ def test_the_pages_may_load_tiles_from_where_clients_wait(tmp_path: Path) -> Non
     assert elsewhere.count(f" {server};") == 2
 
 
-def test_a_worker_does_without_the_api_and_the_admin_that_needs_it(tmp_path: Path) -> None:
-    assert settings_with(tmp_path, "'ninja' in s.INSTALLED_APPS", TARRY_INSTANCE="main") == "True"
+def test_a_command_loads_neither_the_admin_pages_nor_the_api(tmp_path: Path) -> None:
     code = "import sys, django; django.setup(); import resources.tasks; sys.exit('ninja' in sys.modules)"
-    assert status_of(code, tmp_path, "worker") == 0
+    assert status_of(code, tmp_path) == 0
 
 
-@pytest.mark.parametrize("instance", ["main", "retry", "worker"])
-def test_a_process_collects_garbage_again_but_never_what_it_has_loaded(tmp_path: Path, instance: str) -> None:
+def test_a_process_collects_garbage_again_but_never_what_it_has_loaded(tmp_path: Path) -> None:
     code = "import gc, sys, django; django.setup(); sys.exit(not gc.isenabled() or not gc.get_freeze_count())"
-    assert status_of(code, tmp_path, instance) == 0
+    assert status_of(code, tmp_path) == 0
 
 
-def status_of(code: str, data: Path, instance: str) -> int:
+def status_of(code: str, data: Path) -> int:
     env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "project.settings"}
-    env["TARRY_INSTANCE"] = instance
     return subprocess.run([sys.executable, "-c", code], cwd=BASE_DIR, env=env, check=False).returncode

@@ -11,8 +11,8 @@ from pytest_django import Settings
 from feeds import feed_rows
 from feeds.hub import topics
 from feeds.parser import reader
+from feeds.parser.documents import encode_fields
 from feeds.push.offers import find_offer
-from feeds.readings import encode_fields
 from retry.errors import PreparationError
 from tests.support import feed_rows as support_feed_rows
 from tests.support.feed_rows import NOW, entry

@@ -2,9 +2,8 @@
 
 import pytest
 
-from feeds.parser.documents import Cloud, FeedHead
+from feeds.parser.documents import Cloud, FeedHead, encode_fields
 from feeds.push.offers import PushKind, PushOffer, find_offer, pass_over_server
-from feeds.readings import encode_fields
 
 URL = "https://feed.example/rss"
 
