@@ -64,6 +64,7 @@ def judge_stored(feed_id: int, identities: Iterable[str], now: datetime) -> None
 def _judge(filters: Sequence[EntryFilter], entries: Collection[int], now: datetime) -> bool:
     """Judges entries. True if another verdict is stored of any."""
     rows = Entry.objects.filter(pk__in=entries)
+    versions.lock_rows(rows)  # all in one order, before some of them are written
     hidden = entry_filters.find_hidden(filters, entries)
     were = set(rows.filter(filtered_at__isnull=False).values_list("pk", flat=True))
     if gone := numbers.take_back(Entry.objects.filter(pk__in=hidden - were), FILTERED):

@@ -11,6 +11,7 @@ def make_index(apps, schema_editor):
         schema_editor.execute(INDEX.remove_sql(entry, schema_editor, concurrently=True))
         schema_editor.execute(INDEX.create_sql(entry, schema_editor, concurrently=True))
     else:
+        schema_editor.execute(f'DROP INDEX IF EXISTS {INDEX.name}')
         schema_editor.add_index(entry, INDEX)
 
 

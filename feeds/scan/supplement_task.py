@@ -258,6 +258,7 @@ def _store_in_entry(row: Supplement, entry: Entry, found: Mapping[str, Any], now
 def _remove_article(row: Supplement, now: datetime) -> None:
     """Removes the article of an entry whose feed is no longer to have any, and its row."""
     with write_turn(), transaction.atomic():
+        versions.lock_rows(Feed.objects.filter(pk__in=Entry.objects.filter(supplement=row).values("feed")))
         stands = Entry.objects.filter(supplement=row).first()
         if stands is not None and "full" in stands.data:
             data = {name: value for name, value in stands.data.items() if name != "full"}

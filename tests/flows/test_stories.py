@@ -18,7 +18,15 @@ REPORT = (
     "The lifeboat of Westhaven was called out at four in the morning when a trawler lost its rudder three miles off "
     "the point. The crew of six had a line across within the hour and towed her in against the ebb. Nobody was hurt, "
     "said the harbour master, who praised the calm of everyone aboard. The trawler will be lifted on Thursday, when "
-    "the tide is high enough for the old slipway of the yard, and should fish again before the end of the month."
+    "the tide is high enough for the old slipway of the yard, and should fish again before the end of the month. "
+    "It was the ninth call of the winter for the station, which has a crew of volunteers: two teachers, a baker, a "
+    "plumber and the owner of the bookshop by the bridge. Their boat is sixteen years old and will be replaced next "
+    "spring by one with water jets, which can work closer to the rocks. The town has paid a third of the price from "
+    "the proceeds of the summer fair, the rest comes from a legacy and from the collecting boxes on the counters of "
+    "every shop along the front. The skipper of the trawler, who learned his trade under his grandfather in the same "
+    "harbour, said that he had felt the wheel go light in his hands and knew at once what it meant. He let go the "
+    "anchor in twenty fathoms, called on the radio, and had soup warmed for all hands while they waited. On the quay "
+    "their families stood with blankets and lamps until the two boats came round the end of the mole."
 )
 AGENCY = f"""<rss version="2.0"><channel><title>Agency</title><link>https://agency.example/</link>
 <item><guid>https://agency.example/?p=1</guid><link>https://agency.example/2026/lifeboat/</link>
