@@ -32,8 +32,13 @@ def touch_combinations(feeds: Collection[int], now: datetime, *, withdrawn: bool
 
 
 def raise_categories(categories: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
-    """Raises the versions of these categories and those above them, which something leaves if it is `withdrawn`."""
-    _raise_versions(Q(pk__in={*categories, *_parent_categories(categories)}), now, withdrawn=withdrawn)
+    """Raises the versions of these categories and those above them, which something leaves if it is `withdrawn`.
+
+    The combination of all feeds is locked first, as feeds do: a category may then be moved below an earlier one.
+    """
+    with transaction.atomic():
+        lock_rows(Category.objects.filter(slug=ALL_SLUG))
+        _raise_versions(Q(pk__in={*categories, *_parent_categories(categories)}), now, withdrawn=withdrawn)
 
 
 def withdraw_pages(category: int, now: datetime) -> None:

@@ -1,6 +1,7 @@
 """Rows of feeds: locked in one order, since PostgreSQL ends one of two transactions that wait for each other; flags."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connection, transaction
@@ -10,6 +11,7 @@ from feeds import addresses, catalogue, feed_rows, followers, lifecycle
 from feeds.models import Category, Feed
 from feeds.scan import handover
 from feeds.scan.due import DueFeed
+from resources import database
 from retry import stores
 from tests.conftest import RedisServers
 from tests.support import plain_feeds
@@ -61,6 +63,27 @@ def test_categories_are_too() -> None:
 def waiting(servers: RedisServers) -> int:
     """The number of tasks in the queue of the scan."""
     return int(servers.state.client.llen("work"))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it has one writer at a time")
+def test_a_category_is_moved_below_an_earlier_one_while_a_feed_of_both_changes() -> None:
+    sea = plain_feeds.feed("sea")
+    earlier, later = plain_feeds.category("earlier", sea), plain_feeds.category("later", sea)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            feed_rows.touch_categories([later.pk], NOW)
+            touched = pool.submit(database.run_then_disconnect, lambda: feed_rows.touch_feeds([sea.pk], NOW))
+            while not _waiting_processes():
+                assert not touched.done()
+            feed_rows.touch_categories([earlier.pk], NOW)
+        touched.result(20)
+
+
+def _waiting_processes() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return int(cursor.fetchone()[0])
 
 
 def test_nobody_asks_for_a_scan_of_feeds_that_are_paused(redis_servers: RedisServers) -> None:
