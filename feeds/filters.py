@@ -22,7 +22,7 @@ from .models import Category, Entry, EntryFilter, Feed
 from .pages import entry_filters, entry_search, page_entries
 from .pages.entry_filters import FILTERED
 
-JUDGED_AT_ONCE = 500
+JUDGED_AT_ONCE = 100
 """Entries that one transaction judges anew."""
 MAX_PREVIEWED = 100
 _FIELDS = ("action", "words", "pattern", "field")

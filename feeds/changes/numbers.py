@@ -28,7 +28,7 @@ from ..change_rows import ChangeLog, ChangeSpan, Membership, MembershipCheck, Re
 from ..models import ALL_SLUG, Category, Entry, Feed
 from .positions import CHANGE_CHANNEL, IDENTITY_CHARACTERS, number_at
 
-NUMBERED_AT_ONCE = 2_000
+NUMBERED_AT_ONCE = 500
 """Entries in one transaction: the first call after an upgrade has all entries to number."""
 CHECKS_AT_ONCE = 500
 SPAN_PAUSE = timedelta(seconds=10)
