@@ -1,21 +1,8 @@
-"""The index of filtered entries. PostgreSQL makes it while others write. Killed half-way, it begins anew."""
+"""The index of filtered entries."""
 
 from django.db import migrations, models
 
-DROP, CREATE = "DROP INDEX {} IF EXISTS filtered_entries", "CREATE INDEX {} filtered_entries ON feeds_entry (id)"
-
-
-def make_index(apps, schema_editor):
-    drop_index(apps, schema_editor)
-    schema_editor.execute(f"{CREATE.format(_way(schema_editor))} WHERE filtered_at IS NOT NULL")
-
-
-def drop_index(apps, schema_editor):
-    schema_editor.execute(DROP.format(_way(schema_editor)))
-
-
-def _way(schema_editor):
-    return "CONCURRENTLY" if schema_editor.connection.vendor == "postgresql" else ""
+from ._operations import AddIndexBesideWriters
 
 
 class Migration(migrations.Migration):
@@ -26,13 +13,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunPython(make_index, drop_index)],
-            state_operations=[
-                migrations.AddIndex(
-                    model_name='entry',
-                    index=models.Index(condition=models.Q(('filtered_at__isnull', False)), fields=['id'], name='filtered_entries'),
-                ),
-            ],
+        AddIndexBesideWriters(
+            model_name='entry',
+            index=models.Index(condition=models.Q(('filtered_at__isnull', False)), fields=['id'], name='filtered_entries'),
         ),
     ]

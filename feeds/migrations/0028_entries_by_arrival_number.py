@@ -1,22 +1,8 @@
-"""The index of entries by their arrival in the log. PostgreSQL makes it beside writers; killed, it begins anew."""
+"""The index of entries by their arrival in the change log."""
 
 from django.db import migrations, models
 
-INDEX = models.Index(fields=['arrival_number', 'id'], name='entries_by_arrival_number')
-
-
-def make_index(apps, schema_editor):
-    entry = apps.get_model('feeds', 'Entry')
-    if schema_editor.connection.vendor == 'postgresql':
-        schema_editor.execute(INDEX.remove_sql(entry, schema_editor, concurrently=True))
-        schema_editor.execute(INDEX.create_sql(entry, schema_editor, concurrently=True))
-    else:
-        schema_editor.execute(f'DROP INDEX IF EXISTS {INDEX.name}')
-        schema_editor.add_index(entry, INDEX)
-
-
-def drop_index(apps, schema_editor):
-    schema_editor.remove_index(apps.get_model('feeds', 'Entry'), INDEX)
+from ._operations import AddIndexBesideWriters
 
 
 class Migration(migrations.Migration):
@@ -27,8 +13,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunPython(make_index, drop_index)],
-            state_operations=[migrations.AddIndex(model_name='entry', index=INDEX)],
+        AddIndexBesideWriters(
+            model_name='entry',
+            index=models.Index(fields=['arrival_number', 'id'], name='entries_by_arrival_number'),
         ),
     ]
