@@ -7,7 +7,6 @@ It imports nothing of Django: a machine of stores alone needs none.
 """
 
 import atexit
-import ctypes
 import os
 import runpy
 import shlex
@@ -25,9 +24,10 @@ from typing import NoReturn
 
 import setproctitle
 
+from resources import sandbox
+
 from .paths import BASE_DIR
 
-PR_SET_PDEATHSIG = 1
 LEAST_NICE = 19
 PACKAGES = ("retry", "resources", "feeds", "project")
 
@@ -39,7 +39,7 @@ def main(*arguments: str) -> None:
     """Runs the module in this process."""
     given = _parse_arguments(arguments)
     if given.end:
-        _end_with_parent(signal.Signals[f"SIG{given.end}"])
+        sandbox.end_with_parent(os.getppid(), signal.Signals[f"SIG{given.end}"])
     if given.nice:
         os.nice(given.nice)
     if given.idle:
@@ -62,12 +62,6 @@ class _Given:
     nice: int
     idle: bool
     command: list[str]
-
-
-def _end_with_parent(number: signal.Signals) -> None:
-    """Has the system send the signal when supervisord is gone; only Linux can."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
 
 def _take_idle_processors() -> None:
@@ -116,9 +110,9 @@ def _end_process(status: int) -> NoReturn:
     os._exit(status)
 
 
-def note_loaded_code(digest: str) -> None:
-    """Notes the digest of the code that was loaded: processes forked from now on have it."""
-    _loaded_code[:] = [digest]
+def note_loaded_code(*digest: str) -> None:
+    """Notes the digest of the code that was loaded: processes forked from now on have it. Without one, they load it."""
+    _loaded_code[:] = digest
 
 
 def is_code_loaded() -> bool:

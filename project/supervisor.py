@@ -8,6 +8,7 @@ renews this machine's record in `state`, with what the file MACHINE tells of it.
 Where it has programs of the site in Python, it loads the site, and forks them from itself (`program`).
 """
 
+import gc
 import json
 import math
 import os
@@ -80,10 +81,22 @@ class ForkingOptions(options.ServerOptions):  # type: ignore[misc]  # untyped
     """The descriptors of files that the loaded modules have opened, as prometheus_client does."""
 
     def load_site(self) -> None:
-        before = _own_descriptors()
-        program.note_loaded_code(program.digest_code())
-        import_module("project.preload").load_site()
+        """Loads the site. Where that fails, and once supervisord was reloaded, each program loads its code by itself.
+
+        supervisord closes all files then, also those of the loaded modules, which may be old.
+        """
+        program.note_loaded_code()
+        if not self.first:
+            return
+        before, digest = _own_descriptors(), program.digest_code()
+        try:
+            import_module("project.preload").load_site()
+        except Exception as error:  # noqa: BLE001  the programs tell of it in their logs
+            gc.enable()  # which loading it had disabled
+            self.logger.warn(f"the site cannot be loaded: {error!r}")
+            return
         self.loaded_files = frozenset(_own_descriptors() - before)
+        program.note_loaded_code(digest)
 
     def close_fd(self, descriptor: int) -> None:
         """Closes one in a child. Those of loaded modules stay: they would close other files of the same number."""

@@ -2,7 +2,8 @@
 
 gunicorn's master was forked with the code of its start, and so are its workers. After a change of the code, as in an
 upgrade, its new workers execute Python anew: with the master's sockets, and with the number, the age and the file of
-heartbeats by which it knows them.
+heartbeats by which it knows them. The master may be of an earlier version: each reads the facts that those before it
+hand over.
 """
 
 import json

@@ -85,13 +85,13 @@ def limit_child(memory_bytes: int, parent: int, cpu_seconds: int | None = None) 
         _lower_limit(resource.RLIMIT_CPU, cpu_seconds)
 
 
-def end_with_parent(parent: int) -> None:
-    """Has the system kill this process when the thread of `parent` that started it ends.
+def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Has the system send this process the signal when the thread of `parent` that started it ends.
 
     On other systems than Linux it only exits if `parent` has already ended.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # the parent ended before
         sys.exit("the process that asked for this is gone")
 

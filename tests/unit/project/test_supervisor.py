@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 from supervisor import events, supervisord
 
-from project import supervisor
-from project.supervisor import TarrySupervisor, TrafficLog
+from project import program, supervisor
+from project.supervisor import ForkingOptions, TarrySupervisor, TrafficLog
 
 
 def keeper() -> tuple[TarrySupervisor, Mock]:
@@ -83,3 +83,60 @@ def test_it_drains_before_it_ends_and_ends_at_once_when_told_again(
     receiver.receive(TERM, None)
     assert receiver.get_signal() == TERM
     assert not (tmp_path / "none").exists()
+
+
+COMMAND = ["/venv/python", "-m", "project.program", "--end", "TERM", "celery"]
+
+
+@pytest.fixture
+def forking(monkeypatch: pytest.MonkeyPatch) -> ForkingOptions:
+    """Those of a supervisord that starts, with a site that opens a file as it is loaded."""
+    monkeypatch.setattr(program, "_loaded_code", [])
+    given = ForkingOptions()
+    given.first, given.logger = True, Mock()
+    return given
+
+
+def test_a_program_is_forked_with_the_code_that_is_on_the_disk_and_executed_else(
+    forking: ForkingOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked, executed = Mock(side_effect=SystemExit), Mock()
+    monkeypatch.setattr(program, "run_forked", forked)
+    monkeypatch.setattr("os.execve", executed)
+    monkeypatch.setattr(supervisor, "import_module", Mock())
+    forking.load_site()
+    with pytest.raises(SystemExit):
+        forking.execve(COMMAND[0], COMMAND, {"ONE": "1"})
+    forked.assert_called_once_with(COMMAND, {"ONE": "1"})
+    forking.execve("/usr/sbin/nginx", ["/usr/sbin/nginx", "-c", "nginx.conf"], {})
+    monkeypatch.setattr(program, "digest_code", lambda: "another")
+    forking.execve(COMMAND[0], COMMAND, {})
+    assert [call.args[0] for call in executed.mock_calls] == ["/usr/sbin/nginx", COMMAND[0]]
+
+
+def test_a_child_keeps_the_files_of_loaded_modules_and_closes_the_others(
+    forking: ForkingOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = (tmp_path / "other").open("w")
+    opened = Mock(side_effect=lambda: opened.files.append((tmp_path / "loaded").open("w")), files=[])
+    monkeypatch.setattr(supervisor, "import_module", lambda _: Mock(load_site=opened))
+    forking.load_site()
+    for file in (other, *opened.files):
+        forking.close_fd(file.fileno())
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        other.close()
+    opened.files[0].close()
+
+
+@pytest.mark.parametrize("why", ["it cannot be loaded", "supervisord was reloaded"])
+def test_programs_load_their_code_by_themselves_where_supervisord_has_not(
+    why: str, forking: ForkingOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "import_module", Mock())
+    forking.load_site()
+    assert program.is_code_current()
+    forking.first = "cannot" in why
+    monkeypatch.setattr(supervisor, "import_module", Mock(side_effect=ImportError("no module named deep")))
+    forking.load_site()
+    assert not program.is_code_loaded()
+    assert forking.logger.warn.called == forking.first
