@@ -23,7 +23,7 @@ class Filter(Schema):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     action: Literal["hide", "only"] = Field(
-        default="hide", description="hide: entries that match. only: those that match none of these filters."
+        default="hide", description="hide: hides entries that match. only: hides those that match no filter with only."
     )
     words: str = Field(
         default="",

@@ -1,10 +1,12 @@
 """Output of feeds on the whole site: fetched for its readers, valid, the same for all, gone with the feed."""
 
 import re
+import urllib.request
 from collections.abc import Iterator
 from urllib.parse import urljoin
 
 import pytest
+from lxml import etree
 from playwright.sync_api import expect
 
 from ..support import feed_corpus
@@ -117,6 +119,30 @@ def test_what_is_not_there_says_so_to_all_and_is_asked_for_once(
     assert {visit.status for visit in visits} == {502}
     assert crowd.visit(f"/feeds/{slugs['missing.xml']}.rss").status == 502
     assert origin.asked.count("/missing.xml") == 1
+
+
+@pytest.mark.no_database
+def test_lists_of_feeds_are_public_and_those_of_followers_for_their_tokens(
+    stack: Stack, crowd: Crowd, slugs: dict[str, str]
+) -> None:
+    mine = f"{stack.base_url}/feeds/{{}}.atom"
+    every, combined = (listed(stack, f"/feeds/{name}.opml") for name in ("all", "category/corpus"))
+    assert combined == {mine.format(slugs[name]) for name in NAMES}
+    assert every >= {mine.format(slug) for slug in slugs.values()}
+    followed = slugs["atom-1.0.xml"]
+    change(stack, [followed], "followers.follow_feeds(1, ids, datetime.now(UTC))")
+    token = stack.manage("create_token", "reader", "--user", "admin").strip()
+    address = "/feeds/all.opml?followed-by=admin"
+    assert listed(stack, address, Authorization=f"Bearer {token}") == {mine.format(followed)}
+    assert crowd.visit(address).status == 401  # nothing of it is kept for others
+
+
+def listed(stack: Stack, address: str, **fields: str) -> set[str]:
+    """The addresses of the feeds of a list. It waits for a list that is made."""
+    request = urllib.request.Request(f"{stack.base_url}{address}", headers=fields)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        outlines = etree.fromstring(answer.read()).iter("outline")
+        return {outline.get("xmlUrl", "") for outline in outlines} - {""}
 
 
 @pytest.mark.no_database

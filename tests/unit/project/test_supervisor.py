@@ -5,6 +5,7 @@ from signal import SIGCHLD as CHLD
 from signal import SIGHUP as HUP
 from signal import SIGINT as INT
 from signal import SIGTERM as TERM
+from typing import TextIO
 from unittest.mock import Mock
 
 import pytest
@@ -118,14 +119,15 @@ def test_a_child_keeps_the_files_of_loaded_modules_and_closes_the_others(
     forking: ForkingOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     other = (tmp_path / "other").open("w")
-    opened = Mock(side_effect=lambda: opened.files.append((tmp_path / "loaded").open("w")), files=[])
-    monkeypatch.setattr(supervisor, "import_module", lambda _: Mock(load_site=opened))
+    opened: list[TextIO] = []
+    site = Mock(load_site=lambda: opened.append((tmp_path / "loaded").open("w")))
+    monkeypatch.setattr(supervisor, "import_module", lambda _: site)
     forking.load_site()
-    for file in (other, *opened.files):
+    for file in (other, *opened):
         forking.close_fd(file.fileno())
     with pytest.raises(OSError, match="Bad file descriptor"):
         other.close()
-    opened.files[0].close()
+    opened[0].close()
 
 
 @pytest.mark.parametrize("why", ["it cannot be loaded", "supervisord was reloaded"])
