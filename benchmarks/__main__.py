@@ -17,7 +17,7 @@ from .machine import raise_file_limit
 from .mirror import ingest
 from .peers import cached, cold, files, herd, isolation
 from .redirects import matrix
-from .serving import blobs, idle, memory, misses, overload, single_flight, soak, traffic, wake
+from .serving import blobs, hot, idle, memory, misses, overload, single_flight, soak, traffic, wake
 from .serving import cached as serving_cached
 from .serving import cold as serving_cold
 from .serving import herd as serving_herd
@@ -26,6 +26,7 @@ from .tiles import changes, courtesy, interactive, own_server, painter, prewarm,
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "cached": serving_cached.measure,
+    "hot": hot.measure,
     "blobs": blobs.measure,
     "cold": serving_cold.measure,
     "memory": memory.measure,

@@ -1,4 +1,4 @@
-"""Middleware and errors: CSP, large bodies for the admin, 400, 404, 500, CSRF failure; a request's origin.
+"""Middleware and errors: policies of pages, large bodies for the admin, 400, 404, 500, CSRF failure; a request's origin.
 
 The CSRF check reads a whole body before it is known whether its sender is signed in: large bodies are refused first.
 """
@@ -15,18 +15,28 @@ from django.http import HttpRequest, HttpResponse
 from resources import problems
 from retry import responses
 from retry.errors import StoreUnavailable
+from retry.headers import is_picture
+
+_OF_PAGES = ("X-Frame-Options", "X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy")
 
 
-class ContentSecurityPolicyMiddleware:
-    """Adds the policy to HTML answers without one. Images and other content get no such field: they stay small."""
+class PagePoliciesMiddleware:
+    """Adds a Content-Security-Policy to HTML answers without one, and takes all policies of pages off pictures.
+
+    Pictures with a policy of their own keep all: they are files of others. Comes before SecurityMiddleware.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if response.get("Content-Type", "").startswith("text/html"):
+        content_type = response.get("Content-Type", "")
+        if content_type.startswith("text/html"):
             response.headers.setdefault("Content-Security-Policy", settings.CONTENT_SECURITY_POLICY)
+        elif is_picture(content_type) and "Content-Security-Policy" not in response:
+            for name in _OF_PAGES:
+                del response.headers[name]
         return response
 
 

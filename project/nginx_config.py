@@ -27,8 +27,16 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .preflight import FileLimits, StartError
 
 NGINX_TEMPLATES = (
-    *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
-    *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
+    *("nginx.conf", "site.conf", "content.conf", "texts.conf", "waiting.conf", "elsewhere.conf", "samples.conf"),
+    *(
+        "proxy.conf",
+        "refusals.conf",
+        "delivered.conf",
+        "delivered_fields.conf",
+        "bucket.conf",
+        "served.conf",
+        "served_maps.conf",
+    ),
     *("conditions.conf", "files.conf", "static.conf", "problem.conf", "problem_maps.conf", "ready.conf"),
 )
 MAX_LOGGED_CHARACTERS = 200
@@ -193,7 +201,8 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "with_arguments": "\n        ".join(_arguments_line(*each) for each in front.with_arguments.items()),
         "read": "\n        ".join(f'"~^{re.escape(each)}" " $reader_1$reader_2$reader_3";' for each in front.read),
         "readers": "\n    ".join(_reader_split(front.reader_salt, digits) for digits in ("1", "2", "3")),
-        "traffic_log": _traffic_log(front.traffic_log),
+        "traffic_log": _traffic_log(front.traffic_log, "traffic", "$is_counted"),
+        "tiles_log": _tiles_log(front),
         "trusted_proxies": _trusted_proxies(front.trusted_proxies),
         "main_timeout": str(MAIN_TIMEOUT_SECONDS),
         # Clients that wait, or send a layer, during a reload of the configuration are answered by the old workers.
@@ -315,8 +324,18 @@ def _waiting_default(front: FrontConfig) -> str:
     return f"listen {listen} default_server backlog={front.backlog};" if listen else ""
 
 
-def _traffic_log(log: Path | None) -> str:
-    return f"access_log {_quote_path(log)} traffic buffer=64k flush=1s if=$is_counted;" if log else ""
+FAILURE_LOG = "access_log /dev/stdout compact if=$went_wrong;"
+
+
+def _traffic_log(log: Path | None, form: str, condition: str) -> str:
+    return f"access_log {_quote_path(log)} {form} buffer=64k flush=1s if={condition};" if log else ""
+
+
+def _tiles_log(front: FrontConfig) -> str:
+    """The logs of tiles, if they are counted: in a location they take the place of those of the server."""
+    if front.traffic_log is None or "/tiles/" not in front.counted:
+        return ""
+    return f"{FAILURE_LOG}\n{_traffic_log(front.traffic_log, 'tiles', '$is_counted_tile')}"
 
 
 def _trusted_proxies(proxies: Sequence[str]) -> str:

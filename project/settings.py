@@ -365,8 +365,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "retry.metrics.AccountingMiddleware",
+    "project.middleware.PagePoliciesMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "project.middleware.ContentSecurityPolicyMiddleware",
     "retry.html_pages.ProblemPagesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

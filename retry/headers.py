@@ -19,6 +19,8 @@ CORS_HEADERS = {
     "Timing-Allow-Origin": "*",
 }
 
+_OPEN_TO_ALL = ("Access-Control-Allow-Origin", "Timing-Allow-Origin")
+
 ALLOWED_METHODS = "GET, HEAD, OPTIONS"
 
 PREFLIGHT_HEADERS = {
@@ -112,9 +114,20 @@ def content_headers(
         "Cache-Status": hit,
         "Server-Timing": f"prepare;dur={content.cost_seconds * 1000:.1f}, tarry;desc={'stale' if stale else 'hit'}",
         "Accept-Ranges": "bytes",
-        "X-Content-Type-Options": "nosniff",
-        **CORS_HEADERS,
+        **open_headers(content.content_type),
     }
+
+
+def is_picture(content_type: str) -> bool:
+    """Tells whether it is an image that is never a document: not SVG, which has scripts and links."""
+    return content_type.startswith("image/") and not content_type.startswith("image/svg")
+
+
+def open_headers(content_type: str) -> dict[str, str]:
+    """Header fields by which other origins may read content. A picture is small, and no more than seen."""
+    if is_picture(content_type):
+        return {name: CORS_HEADERS[name] for name in _OPEN_TO_ALL}
+    return {"X-Content-Type-Options": "nosniff", **CORS_HEADERS}
 
 
 def delivered_headers(modified: str, content_type: str, size_bytes: int) -> dict[str, str]:

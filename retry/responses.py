@@ -116,8 +116,7 @@ def constant_response(
         "Cache-Status": "Tarry; hit; detail=constant",
         "Server-Timing": "tarry;desc=hit",
         "Accept-Ranges": "bytes",
-        "X-Content-Type-Options": "nosniff",
-        **headers.CORS_HEADERS,
+        **headers.open_headers(content_type),
     }
     return conditional_response(request, HttpResponse(body, headers=fields), None)
 

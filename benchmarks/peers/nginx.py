@@ -22,11 +22,10 @@ worker_processes auto;
 worker_rlimit_nofile 20000;
 events {{ worker_connections 10000; multi_accept on; }}
 http {{
-    access_log off;
     sendfile on;
     tcp_nopush on;
     keepalive_requests 100000;
-    open_file_cache max=1000;
+    {settings}
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
@@ -41,6 +40,9 @@ http {{
     }}
 }}
 """
+QUICK = "access_log off; open_file_cache max=1000;"
+PACKAGED = "access_log {folder}/access.log;"
+"""As Debian's package sets it: a log, and each file opened anew."""
 LOCKED = """
             proxy_pass http://unix:{socket}:;
             proxy_set_header Host 127.0.0.1;
@@ -64,7 +66,7 @@ def start(folder: Path, tile: bytes) -> Iterator[Site]:
 
 
 @contextmanager
-def running(folder: Path, served: str) -> Iterator[str]:
+def running(folder: Path, served: str, settings: str = QUICK) -> Iterator[str]:
     """nginx that serves everything in this way, and its address. Does not wait until it answers."""
     program = shutil.which("nginx")
     if program is None:
@@ -72,7 +74,7 @@ def running(folder: Path, served: str) -> Iterator[str]:
     port, configuration = free_port(), folder / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
     values = {"folder": folder, "user": user, "port": port, "backlog": django.BACKLOG, "served": served.strip()}
-    configuration.write_text(CONFIGURATION.format(**values))
+    configuration.write_text(CONFIGURATION.format(**values, settings=settings.format(folder=folder)))
     command = [program, "-c", str(configuration), "-e", str(folder / "nginx-error.log")]
     with process(command, folder / "nginx.log"):
         yield f"127.0.0.1:{port}"

@@ -55,7 +55,6 @@ def test_refusals_from_the_cache_say_that_they_are(site: RunningFront, status: i
     refusal = site.get("/tiles/a", **headers)
     assert refusal.status == status
     assert refusal.headers.get_all("Cache-Status") == ["Tarry; fwd=bypass", "nginx; hit"]
-    assert refusal.headers["Server-Timing"] == "front;desc=HIT"
 
 
 def test_a_kept_problem_is_no_page_and_the_other_way_round(site: RunningFront) -> None:

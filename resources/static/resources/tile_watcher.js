@@ -17,8 +17,9 @@ export function kindOf(entry, putOff) {
   if (!entry.responseEnd || entry.responseStatus === 0 || entry.responseStatus === PUT_OFF) return null;
   if (putOff || entry.redirectEnd > entry.redirectStart) return "waited";
   if (entry.transferSize === 0 && entry.encodedBodySize > 0) return "browser";
-  if (/HIT|UPDATING|STALE|REVALIDATED/.test(metric(entry, "front") ?? "")) return "hot";
-  return metric(entry, "tarry") === "stale" ? "stale" : "cache";
+  const [front, tarry] = [metric(entry, "front"), metric(entry, "tarry")];
+  if (tarry && (!front || /UPDATING|STALE|REVALIDATED/.test(front))) return "hot";
+  return tarry === "stale" ? "stale" : "cache";
 }
 
 /** One answered tile, as the panel needs it. Times in milliseconds. */

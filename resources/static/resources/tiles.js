@@ -79,7 +79,8 @@ async function show(image, body) {
 /** Seconds until the next request for an answer that may be older than the change, or 0. */
 function secondsUntilNewer(headers, mayBeOlder, hotSeconds) {
   const timing = headers.get("Server-Timing") ?? "";
-  if (/front;desc="?(HIT|UPDATING|STALE)/.test(timing)) return mayBeOlder ? hotSeconds / HOT_LOOKS : 0;
+  const isHot = !timing.includes("front;") || /front;desc="?(UPDATING|STALE)/.test(timing);
+  if (isHot) return mayBeOlder ? hotSeconds / HOT_LOOKS : 0;
   return /tarry;desc="?stale/.test(timing) ? STALE_PAUSE_SECONDS : 0;
 }
 

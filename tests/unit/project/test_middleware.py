@@ -1,4 +1,4 @@
-"""Middleware: large bodies reach the admin's forms from signed-in users only; error pages during outages."""
+"""Middleware: large bodies for the admin from signed-in users only; error pages during outages; policies of pages."""
 
 from typing import Any
 from unittest.mock import Mock
@@ -8,10 +8,13 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
-from django.test import Client
+from django.http import HttpResponse
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.test import Client, RequestFactory
 
 from project import exporter
-from project.middleware import FORM_MAX_BYTES
+from project.middleware import FORM_MAX_BYTES, PagePoliciesMiddleware
 from retry.errors import StoreUnavailable
 
 FORGED = "a" * 32
@@ -192,3 +195,20 @@ def test_what_django_refuses_is_a_problem_and_for_people_a_page(
     assert (answer.status_code, answer["Content-Type"], answer["Cache-Control"]) == (status, kind, "no-store")
     assert answer["Access-Control-Allow-Origin"] == "*"
     assert words in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("content_type", "own_policy", "kept"),
+    [("image/png", "", False), ("image/svg+xml", "", True), ("text/html", "", True), ("image/png", "sandbox", True)],
+)
+def test_pictures_have_no_policies_of_pages_unless_they_are_files_of_others(
+    content_type: str, own_policy: str, kept: bool
+) -> None:
+    answer = HttpResponse(b"", content_type=content_type)
+    if own_policy:
+        answer["Content-Security-Policy"] = own_policy
+    respond = PagePoliciesMiddleware(XFrameOptionsMiddleware(SecurityMiddleware(Mock(return_value=answer))))
+    names = ("X-Frame-Options", "X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy")
+    response = respond(RequestFactory().get("/"))
+    assert [name in response for name in names] == [kept] * 4
+    assert ("Content-Security-Policy" in response) == (content_type == "text/html" or bool(own_policy))
