@@ -18,6 +18,12 @@ class Curve:
     name: str
     points: Sequence[tuple[float, float]]
 
+    @property
+    def exponent(self) -> float:
+        """The power of the amount with which the cost grows between the last two points: 0 is flat, 1 in proportion."""
+        (x, y), (next_x, next_y) = self.points[-2:]
+        return log10(next_y / y) / log10(next_x / x)
+
 
 @dataclass(frozen=True, slots=True)
 class Chart:

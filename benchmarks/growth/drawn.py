@@ -22,6 +22,7 @@ def drawn(name: str, measured: Callable[[], Sequence[Chart]]) -> Iterator[Figure
         for curve in chart.curves:
             for x, y in curve.points:
                 yield Figure(f"{curve.name}, {x:,.0f}", y, chart.unit)
+            yield Figure("  its exponent at the end", curve.exponent)
     file = DOCUMENTS / f"growth-{name}.svg"
     caption = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, load {load:.1f} when it began"
     file.write_text(curve_chart.svg(charts, caption))

@@ -8,7 +8,7 @@ from ..figures import Figure, Note
 from .curve_chart import Chart, Curve
 from .drawn import drawn
 
-SIZES = (1_000, 10_000, 100_000)
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CURVES = {
     "stored": "stored: blob, row and what is known of it, 200 at a time",
     "database": "looked up in the database, 1,000 at a time",
