@@ -67,6 +67,13 @@ class Environment:
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be a whole number of at least {least}.")
         return int(given) if given else default
 
+    def bound(self, name: str, default: int, *, least: int) -> int:
+        """A bound of at least so much; 0 is none."""
+        given = self.whole(name, default, least=0)
+        if 0 < given < least:
+            raise ImproperlyConfigured(f"{name} is '{given}'; it must be at least {least:,}, or 0 for no bound.")
+        return given
+
     def processes(self, name: str, default: int) -> int:
         """A number of processes; `auto` is one for each core."""
         return len(os.sched_getaffinity(0)) if self.text(name, "") == "auto" else self.whole(name, default)

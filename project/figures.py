@@ -94,6 +94,7 @@ _OF_MACHINES: tuple[tuple[str, str, Callable[[HeardMachine], float]], ...] = (
     ("clock_skew_seconds", "By how much its clock is ahead of that of state", lambda one: one.skew_seconds),
     ("disk_bytes", "The size of the file system of its DATA_DIR", lambda one: one.disk_bytes),
     ("disk_free_bytes", "The free bytes of that file system", lambda one: one.disk_free_bytes),
+    ("disk_trouble", "1 while its site has no room within DISK_MAX_BYTES", lambda one: bool(one.disk_trouble)),
     ("start_time_seconds", "When its supervisord started", lambda one: _started_at(one, time.time())),
 )
 
@@ -106,6 +107,10 @@ def _measure_machines(client: Redis) -> Iterator[Metric]:
     found = machines.read_machines(client)
     for name, text, measure in _OF_MACHINES:
         yield _gauge(f"machine_{name}", text, ["machine"], (([one.name], float(measure(one))) for one in found))
+    bounds = [([one.name], float(one.disk_max_bytes)) for one in found if one.disk_max_bytes]
+    yield _gauge("machine_disk_max_bytes", "DISK_MAX_BYTES", ["machine"], bounds)
+    parts = [([one.name, part], float(size)) for one in found for part, size in one.disk_parts.items()]
+    yield _gauge("machine_disk_part_bytes", "What a part of its site takes of the disk", ["machine", "part"], parts)
     processes = [
         ([one.name, role, state], float(number))
         for one in found

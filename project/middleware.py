@@ -1,11 +1,15 @@
-"""Middleware and errors: policies of pages, large bodies for the admin, 400, 404, 500, CSRF failure; a request's origin.
+"""Middleware: policies of pages, the hot cache's budget, large bodies. Errors: 400, 404, 500, CSRF. A request's origin.
 
 The CSRF check reads a whole body before it is known whether its sender is signed in: large bodies are refused first.
 """
 
 import ipaddress
+import math
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
 
 from django.conf import settings
 from django.contrib import admin
@@ -13,6 +17,9 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from resources import problems
+from resources.disk import room
+from resources.disk.account import disk_bytes
+from resources.disk.shares import HOT_BURST_SECONDS
 from retry import responses
 from retry.errors import StoreUnavailable
 from retry.headers import is_picture
@@ -38,6 +45,57 @@ class PagePoliciesMiddleware:
             for name in _OF_PAGES:
                 del response.headers[name]
         return response
+
+
+class HotCacheMiddleware:
+    """Keeps main from filling nginx' hot cache faster than nginx empties it. Only where the disk is bounded.
+
+    nginx compares the hot cache with its bound every ten seconds. In that time each of main's processes lets answers
+    be kept up to its share of HOT_BURST_SHARE; later ones are not kept. On a full disk none is.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        shares = room.disk_shares()
+        assert shares is not None  # the settings leave it out then
+        self._budget = HotBudget(shares.hot_burst_bytes // settings.MAIN_WORKERS)
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if "public" in response.headers.get("Cache-Control", ""):
+            size = int(response.headers.get("Content-Length") or len(getattr(response, "content", b"")))
+            if not self._budget.take(size, time.monotonic()):
+                response.headers[NOT_KEPT_HEADER] = "1"
+        return response
+
+
+NOT_KEPT_HEADER = "X-Not-Kept"
+"""The field by which nginx knows an answer that it passes on without keeping it."""
+
+ANSWER_EXTRA_BYTES = 4096
+"""What an answer takes in the hot cache besides its body, up to whole blocks: the head, and nginx' own."""
+
+
+@dataclass(slots=True)
+class HotBudget:
+    """What a process may still add to the hot cache. A part of the budget comes back with each part of the time."""
+
+    most_bytes: int
+    _taken: float = 0.0
+    _at: float = -math.inf
+    _is_full: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def take(self, size: int, now_seconds: float) -> bool:
+        """Tells whether an answer of that size may be kept. `now_seconds` is monotonic."""
+        with self._lock:
+            if now_seconds >= self._at + HOT_BURST_SECONDS:
+                self._taken, self._at, self._is_full = 0.0, now_seconds, room.is_full()
+            taken = self._taken + disk_bytes(size + ANSWER_EXTRA_BYTES)
+            if self._is_full or taken > self.most_bytes:
+                return False
+            self._taken = taken
+            return True
 
 
 FORM_MAX_BYTES = 65_536

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from django.http.request import validate_host
 
+from resources.disk.shares import UPLOADS_AT_A_TIME, DiskShares
 from resources.mirror.public_files import (
     ADDRESS_PREFIX,
     BY_DIGEST,
@@ -44,6 +45,8 @@ MAX_LOGGED_CHARACTERS = 200
 
 UPLOADS_PER_ADDRESS = 4
 DELIVERIES_PER_ADDRESS = 16
+BODIES_AT_A_TIME = 64
+"""Bodies that nginx writes to a bounded disk, of 10 KB and more."""
 SHUTDOWN_SPARE_SECONDS = 5
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
 NEXT_UPSTREAM_SECONDS = 4
@@ -140,6 +143,8 @@ class FrontConfig:
     served: Path | None = None
     hot_seconds: float = 5
     bucket: FrontBucket | None = None
+    disk: DiskShares | None = None
+    """The shares of a bounded disk."""
     samples: str = ""
     """The host and port at which nginx serves the demo's sample feeds; empty without them."""
     main_servers: Sequence[str] = ()
@@ -215,6 +220,7 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "compressed_min_bytes": str(headers.COMPRESSED_MIN_BYTES),
         "compressed_types": " ".join(kind for kind in headers.COMPRESSED_TYPES if kind != _ALWAYS_COMPRESSED),
         "uploads_per_address": str(UPLOADS_PER_ADDRESS),
+        **_disk_values(front.disk, front.delivery_max_bytes),
         "hot": _quote_path(front.data.hot),
         "hot_keys": "8m" if front.small else "32m",
         "static_parent": _quote_path(front.data.static.parent),
@@ -226,6 +232,18 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "served_location": f"include {runtime.nginx}/served.conf;" if front.served else "",
         "bucket_location": f"include {runtime.nginx}/bucket.conf;" if front.bucket else "",
         "bucket_trust": _bucket_trust(front.bucket) if front.bucket else "",
+    }
+
+
+def _disk_values(shares: DiskShares | None, delivery_bytes: int) -> dict[str, str]:
+    """The limits of temporary files. Without a bound of the disk no body is counted, and the limits mean nothing."""
+    deliveries = shares.count_deliveries(delivery_bytes) if shares else 1
+    return {
+        "counted_body": '"1"' if shares else '""',
+        "bodies_at_a_time": str(BODIES_AT_A_TIME),
+        "uploads_at_a_time": str(UPLOADS_AT_A_TIME),
+        "deliveries_at_a_time": str(deliveries),
+        "answer_file_bytes": "0" if shares else "1024m",
     }
 
 

@@ -1,4 +1,4 @@
-"""`python -m project.nginx_start PID_FILE SOCKET [ADDRESS…] -- COMMAND…`: clears the way, then becomes nginx.
+"""`python -m project.nginx_start PID_FILE SOCKET [--empty HOT] [ADDRESS…] -- COMMAND…`: clears the way for nginx.
 
 The workers of a killed master go on listening, and its unix socket stays: a new master could not start. Their
 temporary request bodies stay on the disk too, and nginx never looks at them again.
@@ -7,9 +7,13 @@ The listening sockets are opened here because nginx cannot be told to send witho
 answer's head and file in whole segments (`tcp_nopush`) and leaves Nagle's algorithm on. Over the loopback
 interface, whose segments take 64 KB, the end of an answer between one and two segments then waits for a delayed
 acknowledgement: 40 ms. Connections inherit TCP_NODELAY from the socket that accepts them.
+
+A new nginx counts what is in the hot cache only after a minute, and would fill it to its bound once more meanwhile.
+Where the disk is bounded, the hot cache is emptied first: nothing in it stays fresh for longer than seconds.
 """
 
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -31,12 +35,15 @@ TEMPORARY_FOLDERS = ("body", "proxy")
 
 def main(pid_file: str, socket: str, *rest: str) -> None:
     """Runs the command in this process once the way is clear, with its listening sockets."""
+    emptied, rest = (rest[1], rest[2:]) if rest[0] == "--empty" else ("", rest)
     addresses, command = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
     for pid in find_leftovers(Path(pid_file)):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGQUIT)  # it stops listening now, and ends after the answers to its clients
     Path(socket).unlink(missing_ok=True)
     remove_bodies(Path(pid_file).parent)
+    if emptied:
+        empty_hot_cache(Path(emptied))
     if descriptors := open_sockets(addresses):
         os.environ[SOCKETS_VARIABLE] = descriptors
     os.execvp(command[0], command)  # noqa: S606  a list of our own
@@ -71,6 +78,12 @@ def remove_bodies(directory: Path) -> None:
         for file in (directory / folder).rglob("*"):
             if not file.is_dir():
                 file.unlink(missing_ok=True)
+
+
+def empty_hot_cache(hot: Path) -> None:
+    """Removes all answers. Workers of a killed nginx fetch them anew."""
+    for folder in hot.iterdir() if hot.is_dir() else ():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_sockets(addresses: Sequence[str], patience_seconds: float = LISTEN_PATIENCE_SECONDS) -> str:

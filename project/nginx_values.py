@@ -47,6 +47,7 @@ def front_config(
         upload_max_bytes=settings.UPLOAD_MAX_BYTES,
         delivery_max_bytes=settings.FEEDS_PUSH_MAX_BYTES,
         hot_max_bytes=settings.HOT_MAX_BYTES,
+        disk=settings.DISK_SHARES,
         backlog=listen_backlog(),
         limits=nginx_limits(files, settings.RETRY_MAX_CLIENTS),
         small=settings.SMALL,

@@ -29,6 +29,8 @@ class DataDirectory:
         self.environment = root / "environment.json"
         self.demo_loaded = root / "demo_loaded"
         self.release_lock = root / "release.lock"
+        self.disk_account = root / "disk_account"
+        self.disk_shares = root / "disk_shares.json"
 
 
 class RuntimeDirectory:

@@ -41,6 +41,7 @@ class ProcessPlan:
     retry_listen: str = ""
     metrics_listen: str = ""
     state_max_bytes: int = 1024 * 1024 * 1024
+    state_rewrite_bytes: int = 64 * 1024 * 1024
     cache_max_bytes: int = 256 * 1024 * 1024
     paint_workers: int = 2
     refresh_workers: int = 1
@@ -50,6 +51,8 @@ class ProcessPlan:
     retry_timeout_seconds: float = 25
     launcher: tuple[str, ...] = ()
     listening: tuple[str, ...] = ()
+    hot_is_emptied: bool = False
+    """Tells whether nginx starts with an empty hot cache: it counts an old one only after a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ def list_processes(plan: ProcessPlan) -> list[SupervisedProcess]:
 
 def _redis_servers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     if plan.own_state:
-        kept = ("--appendonly", "yes", "--appendfsync", "everysec")
+        rewrite = ("--auto-aof-rewrite-min-size", str(plan.state_rewrite_bytes))
+        kept = ("--appendonly", "yes", "--appendfsync", "everysec", *rewrite)
         state = ("--maxmemory", str(plan.state_max_bytes), "--maxmemory-policy", "noeviction", *kept)
         yield _redis_server(plan, "state", plan.data.state, *state)
     if plan.own_cache:
@@ -171,7 +175,8 @@ def _fronts(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     directory = plan.runtime.nginx
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
     clearing = ("-m", "project.nginx_start", str(plan.runtime.nginx_pid), str(plan.runtime.socket("front")))
-    command = (*plan.launcher, plan.python, *clearing, *plan.listening, "--", *nginx)
+    emptied = ("--empty", str(plan.data.hot)) if plan.hot_is_emptied else ()
+    command = (*plan.launcher, plan.python, *clearing, *emptied, *plan.listening, "--", *nginx)
     yield SupervisedProcess("nginx", "front", command, priority=20, group="front")
 
 
@@ -191,19 +196,27 @@ LOG_MAX_BYTES = 10_000_000
 LOG_BACKUPS = 2
 
 
-def supervisord_configuration(processes: Sequence[SupervisedProcess], *, logs: Path, runtime: Path, user: str) -> str:
+def count_log_files(processes: Sequence[SupervisedProcess]) -> int:
+    """Counts the files that the logs of these processes and of supervisord may have."""
+    return (LOG_BACKUPS + 1) * (len(processes) + 1)
+
+
+def supervisord_configuration(
+    processes: Sequence[SupervisedProcess], *, logs: Path, runtime: Path, user: str, log_max_bytes: int = LOG_MAX_BYTES
+) -> str:
     """The text of supervisord.conf. `user` is empty unless root runs it: supervisord then wants it named."""
-    programs = [_program_section(process, logs) for process in processes]
-    return "\n".join([_supervisord_section(logs, runtime, user), *programs, *_group_sections(processes)])
+    programs = [_program_section(process, logs, log_max_bytes) for process in processes]
+    own = _supervisord_section(logs, runtime, user, log_max_bytes)
+    return "\n".join([own, *programs, *_group_sections(processes)])
 
 
-def _supervisord_section(logs: Path, runtime: Path, user: str) -> str:
+def _supervisord_section(logs: Path, runtime: Path, user: str, log_max_bytes: int) -> str:
     socket = runtime / "supervisor.sock"
     own = _section(
         "supervisord",
         **{"nodaemon": "true", "silent": "true", "user": user, "directory": BASE_DIR, "childlogdir": logs},
         logfile=logs / "supervisord.log",
-        logfile_maxbytes=LOG_MAX_BYTES,
+        logfile_maxbytes=log_max_bytes,
         logfile_backups=LOG_BACKUPS,
         pidfile=runtime / "supervisord.pid",
     )
@@ -222,7 +235,7 @@ def _group_sections(processes: Sequence[SupervisedProcess]) -> Iterator[str]:
         yield _section(f"group:{name}", programs=",".join(process.name for process in members), priority=first)
 
 
-def _program_section(process: SupervisedProcess, logs: Path) -> str:
+def _program_section(process: SupervisedProcess, logs: Path, log_max_bytes: int) -> str:
     return _section(
         f"program:{process.name}",
         command=shlex.join(process.command),
@@ -235,7 +248,7 @@ def _program_section(process: SupervisedProcess, logs: Path) -> str:
         killasgroup="true",
         redirect_stderr="true",
         stdout_logfile=logs / f"{process.name}.log",
-        stdout_logfile_maxbytes=LOG_MAX_BYTES,
+        stdout_logfile_maxbytes=log_max_bytes,
         stdout_logfile_backups=LOG_BACKUPS,
         environment=",".join(f'{name}="{value}"' for name, value in process.environment.items()),
     )

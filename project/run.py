@@ -8,17 +8,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from django.conf import settings
 from django.core.checks import CheckMessage
 
 from resources import machines
+from resources.disk.shares import DiskShares
 
-from . import checks, nginx_config, nginx_values, preflight, processes, release, supervisor
+from . import checks, disk, nginx_config, nginx_values, preflight, processes, release, supervisor
 from .environment import remember_environment
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .preflight import StartError
-from .processes import ProcessPlan
+from .processes import ProcessPlan, SupervisedProcess
 
 STORES = frozenset({"state", "cache"})
 """A machine with no other roles needs no release, no database, and no setting that the others share."""
@@ -37,6 +39,7 @@ def prepare_run() -> list[str]:
     _clear_directories(data, runtime)
     release.load_settings(data, runtime)
     plan = _make_plan(data, runtime)
+    _bound_disk(plan)
     _require_quiet(plan)
     samples = offer_samples() if "front" in plan.roles else ""
     if set(settings.ROLES) <= STORES:
@@ -64,10 +67,30 @@ def _clear_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     preflight.make_directories(data, runtime)
     preflight.hold_lock(data.lock)
     data.environment.unlink(missing_ok=True)  # this run has its own environment
+    data.disk_shares.unlink(missing_ok=True)  # and measures its data anew
     runtime.draining.unlink(missing_ok=True)
     preflight.empty_directory(data.uploads)
     supervisor.remove_unfinished_files(data.hot)
     preflight.empty_directory(runtime.metrics)
+
+
+def _bound_disk(plan: ProcessPlan) -> None:
+    """Begins the account of this machine's disk, or ends it where there is no bound. Tells of a full disk."""
+    if settings.DISK_SHARES is None:
+        disk.end_account(plan.data)
+        return
+    disk.trim_logs(plan.data.logs, _log_bytes(processes.list_processes(plan)))
+    use = disk.begin_account(plan.data, settings.DISK_SHARES, settings.DISK_PLACES)
+    if use.trouble:
+        hint = "Raise DISK_MAX_BYTES, or remove data: docs/operations.md, The disk."
+        print(f"Warning: this machine: {use.trouble}. {hint} (project.W003)", file=sys.stderr)
+
+
+def _log_bytes(supervised: Sequence[SupervisedProcess]) -> int:
+    """The largest file of a process' log."""
+    shares: DiskShares | None = settings.DISK_SHARES
+    bounded = shares.process_log_bytes(processes.count_log_files(supervised)) if shares else processes.LOG_MAX_BYTES
+    return min(processes.LOG_MAX_BYTES, bounded)
 
 
 def _require_quiet(plan: ProcessPlan) -> None:
@@ -116,6 +139,9 @@ def _write_machine(plan: ProcessPlan, digests: machines.Digests) -> None:
         "digests": digests,
     }
     given = {"machine": settings.MACHINE, "data": str(plan.data.root), "state": settings.REDIS_URL, "facts": facts}
+    if shares := settings.DISK_SHARES:
+        account = str(settings.DISK_ACCOUNT)
+        given["disk"] = {"places": settings.DISK_PLACES.to_json(), "shares": asdict(shares), "account": account}
     plan.runtime.machine.unlink(missing_ok=True)
     plan.runtime.machine.touch(mode=0o600)  # the address may have a password
     plan.runtime.machine.write_text(json.dumps(given))
@@ -141,7 +167,9 @@ def _write_redis_configurations(plan: ProcessPlan) -> None:
 def _write_supervisord_configuration(plan: ProcessPlan) -> None:
     user = "root" if os.getuid() == 0 else ""
     supervised, runtime = processes.list_processes(plan), plan.runtime
-    text = processes.supervisord_configuration(supervised, logs=plan.data.logs, runtime=runtime.root, user=user)
+    text = processes.supervisord_configuration(
+        supervised, logs=plan.data.logs, runtime=runtime.root, user=user, log_max_bytes=_log_bytes(supervised)
+    )
     runtime.supervisor.write_text(text)
 
 
@@ -187,6 +215,7 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
         retry_listen=settings.RETRY_INSTANCE_LISTEN,
         metrics_listen=settings.METRICS_LISTEN if settings.OBSERVE else "",
         state_max_bytes=settings.STATE_MAX_BYTES,
+        **({"state_rewrite_bytes": settings.DISK_SHARES.rewrite_bytes} if settings.DISK_SHARES else {}),
         cache_max_bytes=settings.CACHE_MAX_BYTES,
         paint_workers=settings.PAINT_WORKERS,
         refresh_workers=settings.REFRESH_WORKERS,
@@ -194,6 +223,7 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory) -> ProcessPlan:
         work_workers=settings.WORK_WORKERS,
         fetchers=settings.FETCHERS,
         retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
+        hot_is_emptied=settings.DISK_SHARES is not None,
         launcher=preflight.launcher_prefix("TERM"),
         listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", nginx_values.waiting_site().listen))),
     )

@@ -31,6 +31,7 @@ OWN: tuple[BeatEntry, ...] = (("sweep blobs", "resources.sweep_blobs", 60),)
 """What each machine does for itself: with its own files."""
 DEMO: BeatEntry = ("demo", "resources.vary_demo", 15)
 PRUNING: BeatEntry = ("prune blobs", "resources.prune_blobs", 300)
+MAKING_ROOM: BeatEntry = ("make room", "resources.make_room", 5)
 TRAFFIC: BeatEntry = ("traffic", "resources.read_traffic", 2)
 PREWARMED: BeatEntry = ("prewarmed", "resources.settle_prewarm", 5)
 HUB: BeatEntry = ("hub", "feeds.tell_hub", 5)

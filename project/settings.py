@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from . import processes, schedule
+from resources.disk.shares import LEAST_BYTES
+
+from . import disk, processes, schedule
 from .environment import (
     OWN_HUB,
     Environment,
@@ -38,6 +40,17 @@ _runtime = RuntimeDirectory(RUNTIME_DIR)
 
 # The smallest set of processes: other defaults below follow it
 SMALL = env.switch("SMALL", False)
+
+# Databases and files, of which some are on this machine's disk
+_database = env.database("DATABASE_URL", f"sqlite:///{_data.database}")
+_storage = storage_from(env.text("STORAGE_URL", f"file://{_data.blobs}"))
+
+# The bound of this machine's disk: the site's data are measured at the start, and all parts have shares of the rest
+DISK_MAX_BYTES = env.bound("DISK_MAX_BYTES", 2_000_000_000 if SMALL else 0, least=LEAST_BYTES)
+DISK_PLACES = disk.find_places(_data, _runtime, _database, _storage)
+DISK_ACCOUNT = _data.disk_account
+DISK_SHARES = disk.load_shares(_data.disk_shares, DISK_MAX_BYTES, DISK_PLACES)
+_disk = DISK_SHARES or disk.UNBOUNDED
 
 # Security
 DEBUG = env.switch("DEBUG", False)
@@ -76,7 +89,7 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W021",  # or is preloaded, the domain's owner decides
     "security.W008",  # redirects from http to https belong to the proxy that speaks TLS
 ]
-UPLOAD_MAX_BYTES = env.whole("UPLOAD_MAX_BYTES", 200_000_000)
+UPLOAD_MAX_BYTES = min(env.whole("UPLOAD_MAX_BYTES", 200_000_000), _disk.upload_max_bytes)
 UPLOADS_DIRECTORY = _data.uploads
 FILE_UPLOAD_TEMP_DIR = _data.uploads if _data.uploads.is_dir() else None  # made by `make run`
 
@@ -87,7 +100,7 @@ REDIS_URL = env.text("REDIS_URL", own_store_url(_runtime.socket("state"), STATE_
 CACHE_URL = env.text("CACHE_URL", own_store_url(_runtime.socket("cache"), CACHE_PASSWORD))
 QUEUES_URL = env.text("QUEUES_URL", "")
 SEEN_URL = env.text("SEEN_URL", "") or CACHE_URL
-STATE_MAX_BYTES = env.whole("STATE_MAX_BYTES", (128 if SMALL else 1024) * 1024 * 1024)
+STATE_MAX_BYTES = min(env.whole("STATE_MAX_BYTES", (128 if SMALL else 1024) * 1024 * 1024), _disk.state_max_bytes)
 STATE_PARTITIONS = env.whole("STATE_PARTITIONS", 16 if REDIS_URL.startswith("rediscluster:") else 1)
 CACHE_MAX_BYTES = env.whole("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
 RETRY_AFTER_SERVER = env.text("RETRY_AFTER_SERVER", "/retry_after")
@@ -115,7 +128,7 @@ RETRY_AGE_SECONDS = env.number("RETRY_AGE_SECONDS", 30)
 PROXY_TIMEOUT = env.number("PROXY_TIMEOUT", 40)
 ADMIN_TIMEOUT = env.number("ADMIN_TIMEOUT", 120)
 HOT_SECONDS = env.number("HOT_SECONDS", 5)
-HOT_MAX_BYTES = env.whole("HOT_MAX_BYTES", 1024 * 1024 * 1024)
+HOT_MAX_BYTES = min(env.whole("HOT_MAX_BYTES", 1024 * 1024 * 1024), _disk.hot_max_bytes)
 BACKLOG_LIMIT = env.whole("BACKLOG_LIMIT", 500)
 OBSERVE = env.switch("OBSERVE", True)
 POPULAR_REQUESTS = env.number("POPULAR_REQUESTS", 10)
@@ -153,7 +166,7 @@ PREWARM_SECONDS = env.number("PREWARM_SECONDS", 300)
 PREWARM_BUDGET_SECONDS = env.number("PREWARM_BUDGET_SECONDS", PREWARM_SECONDS / (50 if SMALL else 5))
 PREWARM_POPULAR = env.whole("PREWARM_POPULAR", 200 if SMALL else 1000)
 TRAFFIC_LOG = _data.traffic
-TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
+TRAFFIC_LOG_MAX_BYTES = min(env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000), _disk.traffic_log_bytes)
 NGINX_PID_FILE = _runtime.nginx_pid
 DRAIN_FILE = _runtime.draining
 
@@ -250,9 +263,9 @@ FETCH_SLOW_AFTER_SECONDS = env.number("FETCH_SLOW_AFTER_SECONDS", 10)
 FETCH_SLOW_DEADLINE_SECONDS = env.number("FETCH_SLOW_DEADLINE_SECONDS", 300)
 FETCH_MIN_BYTES_PER_SECOND = env.number("FETCH_MIN_BYTES_PER_SECOND", 1000)
 FETCH_RATE_WINDOW_SECONDS = env.number("FETCH_RATE_WINDOW_SECONDS", 10)
-FETCH_MAX_BYTES = env.whole("FETCH_MAX_BYTES", 25_000_000)
+FETCH_MAX_BYTES = min(env.whole("FETCH_MAX_BYTES", 25_000_000), _disk.file_max_bytes)
 FETCH_TILE_MAX_BYTES = env.whole("FETCH_TILE_MAX_BYTES", 5_000_000)
-FETCH_SLOW_MAX_BYTES = env.whole("FETCH_SLOW_MAX_BYTES", 2_000_000_000)
+FETCH_SLOW_MAX_BYTES = min(env.whole("FETCH_SLOW_MAX_BYTES", 2_000_000_000), _disk.file_max_bytes)
 FETCH_SPOOL_BYTES = env.whole("FETCH_SPOOL_BYTES", 262_144)
 FETCH_SPOOL_DIRECTORY = _data.spool
 FETCH_ATTEMPTS = env.whole("FETCH_ATTEMPTS", 5)
@@ -292,7 +305,7 @@ MIRROR_FAILED_DAYS = env.whole("MIRROR_FAILED_DAYS", 90)
 MIRROR_LEARNT_DAYS = env.whole("MIRROR_LEARNT_DAYS", 180)
 MIRROR_TALLY_DAYS = env.whole("MIRROR_TALLY_DAYS", 400)
 MIRROR_WEBHOOK_SECONDS = env.number("MIRROR_WEBHOOK_SECONDS", 86_400)
-MIRROR_HOT_BYTES = env.whole("MIRROR_HOT_BYTES", 16_000_000)
+MIRROR_HOT_BYTES = env.whole("MIRROR_HOT_BYTES", min(16_000_000, HOT_MAX_BYTES // 10) if DISK_SHARES else 16_000_000)
 MIRROR_DELIVERY = env.choice("MIRROR_DELIVERY", "proxy", ("proxy", "redirect"))
 MIRROR_TRANSFER_SECONDS = env.number("MIRROR_TRANSFER_SECONDS", 60)
 MIRROR_GRACE_SECONDS = env.number("MIRROR_GRACE_SECONDS", 600)
@@ -364,6 +377,7 @@ INSTALLED_APPS = [
     *_OUR_APPS,
 ]
 MIDDLEWARE = [
+    *(["project.middleware.HotCacheMiddleware"] if DISK_SHARES else []),
     "retry.metrics.AccountingMiddleware",
     "project.middleware.PagePoliciesMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -403,13 +417,14 @@ TIME_ZONE = "UTC"
 APPEND_SLASH = False
 
 # Databases and stores
-DATABASES: dict[str, dict[str, Any]] = {"default": env.database("DATABASE_URL", f"sqlite:///{_data.database}")}
+DATABASES: dict[str, dict[str, Any]] = {"default": _database}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # Deferred transactions fail as soon as two processes write: each upgrades its read lock.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 5,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+        + (f" PRAGMA journal_size_limit={DISK_MAX_BYTES // 64};" if DISK_SHARES else ""),
     }
     if "TARRY_INSTANCE" in os.environ:
         # Opening a connection takes longer than most queries: a fetcher would for each file, main for each ping.
@@ -440,7 +455,7 @@ SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
 SESSION_CACHE_ALIAS = "sessions"
 _static = "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "project.backends.HashedStaticFiles"
 STORAGES = {
-    "default": storage_from(env.text("STORAGE_URL", f"file://{_data.blobs}")),
+    "default": _storage,
     "staticfiles": {"BACKEND": _static},
 }
 STATIC_URL = "/static/"
@@ -466,7 +481,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "project.beat:Scheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 MACHINE_QUEUE = schedule.machine_queue(MACHINE)
-_own = [] if "work" not in ROLES else [*schedule.OWN, *((schedule.TRAFFIC,) if OBSERVE else ())]
+_making_room = (schedule.MAKING_ROOM,) if DISK_SHARES and DISK_PLACES.layers else ()
+_own = [] if "work" not in ROLES else [*schedule.OWN, *_making_room, *((schedule.TRAFFIC,) if OBSERVE else ())]
 CELERY_BEAT_SCHEDULE = schedule.beat_schedule(*_own, queue=MACHINE_QUEUE) | schedule.beat_schedule(
     *schedule.ALWAYS,
     (schedule.SCAN, schedule.SCAN_TASK, FEEDS_SCAN_SECONDS),

@@ -4,7 +4,8 @@ Told to end, it drains first: all goes on for so many seconds, and the file DRAI
 A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is gone.
 A client that waits until a process has stopped costs no processor: supervisord by itself looks without a pause.
 It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker does. It
-renews this machine's record in `state`, with what the file MACHINE tells of it.
+renews this machine's record in `state`, with what the file MACHINE tells of it. Where the disk has a bound, it measures
+the site's parts, and sets the room for new files.
 Where it has programs of the site in Python, it loads the site, and forks them from itself (`program`).
 """
 
@@ -34,6 +35,9 @@ from supervisor import events, options, process, supervisord, xmlrpc
 from supervisor.states import ProcessStates
 
 from resources import machines
+from resources.disk.account import DiskAccount
+from resources.disk.meter import DiskMeter, DiskPlaces, DiskUse
+from resources.disk.shares import DiskShares
 from resources.traffic import log_files
 from retry import servers
 
@@ -147,12 +151,13 @@ class MachineRecord:
     def __init__(self, file: Path, drain_file: Path) -> None:
         given = json.loads(file.read_text())
         self._name, self._facts, self._data = given["machine"], given["facts"], given["data"]
+        self.meter = _make_meter(given["disk"]) if "disk" in given else None
         self._drain_file = drain_file
         self._began = time.monotonic()
         self._state_url = given["state"]
         self._state: redis.Redis | None = None
 
-    def renew(self, running: set[str], *, is_stopping: bool = False) -> float:
+    def renew(self, running: set[str], *, is_stopping: bool = False, use: DiskUse | None = None) -> float:
         """Writes the record. Returns the skew of this clock in seconds. Raises RedisError, OSError."""
         condition = machines.DRAINING if self._drain_file.exists() else machines.RUNNING
         disk = shutil.disk_usage(self._data)
@@ -162,6 +167,7 @@ class MachineRecord:
             "up_seconds": round(time.monotonic() - self._began),
             "disk_bytes": disk.total,
             "disk_free_bytes": disk.free,
+            **(use.to_facts() if use else {}),
             "processes": [{**one, "is_running": one["name"] in running} for one in self._facts["processes"]],
         }
         if self._state is None:  # a Cluster must answer before there is a client
@@ -183,11 +189,15 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
         self._log = log
         self._record = record
         self._next_record, self._told = 0.0, ""
+        self._use: DiskUse | None = None
+        self._has_disk_trouble = False
 
     def runforever(self) -> None:
         if any(is_program(shlex.split(one.config.command)) for _, one in self._processes()):
             self.options.load_site()
         events.subscribe(events.Tick60Event, self.remove_unfinished)
+        if self._record is not None and self._record.meter is not None:  # first: the record has its figures
+            events.subscribe(events.Tick5Event, partial(self.measure_disk, self._record.meter))
         if self._record is not None:
             events.subscribe(events.Tick5Event, partial(self.renew_record, self._record))
             events.subscribe(events.SupervisorStoppingEvent, partial(self.renew_record, self._record))
@@ -211,7 +221,7 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             return
         self._next_record = now + machines.HEARD_EVERY_SECONDS - 1
         try:
-            skew = record.renew(self._running(), is_stopping=bool(self.stopping))
+            skew = record.renew(self._running(), is_stopping=bool(self.stopping), use=self._use)
         except (redis.RedisError, OSError) as error:
             self._tell("not heard", f"the machine's record cannot be renewed: {error}")
             return
@@ -230,6 +240,17 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             self.options.logger.warn(text)
         self._told = subject
 
+    def measure_disk(self, meter: DiskMeter, _: events.Tick5Event) -> None:
+        """Measures the site's parts on the disk. A trouble is told when it begins."""
+        try:
+            self._use = meter.measure(time.monotonic())
+        except OSError as error:
+            self.options.logger.warn(f"the disk cannot be measured: {error}")
+            return
+        if self._use.trouble and not self._has_disk_trouble:
+            self.options.logger.warn(f"this machine: {self._use.trouble}")
+        self._has_disk_trouble = bool(self._use.trouble)
+
     def keep_bounded(self, log: TrafficLog, _: events.Tick5Event) -> None:
         try:
             lost = log.keep_bounded()
@@ -238,6 +259,11 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             return
         if lost:
             self.options.logger.warn(f"no worker counts traffic: {lost} bytes of its log were dropped")
+
+
+def _make_meter(given: Mapping[str, Any]) -> DiskMeter:
+    places = DiskPlaces.from_json(given["places"])
+    return DiskMeter(places, DiskShares(**given["shares"]), DiskAccount(Path(given["account"])))
 
 
 def remove_unfinished_files(hot: Path) -> int:

@@ -299,10 +299,16 @@ class MachineRow:
             processes=", ".join(f"{role} {_format_count(*number)}" for role, number in counts),
             queues=", ".join(one.queues) or "none",
             domains=f"{owned:.0%}" if owned else "none",
-            disk=f"{format_size(one.disk_free_bytes)} ({share:.0%})",
+            disk=f"{format_size(one.disk_free_bytes)} ({share:.0%}){_describe_bound(one)}",
             clock=f"{round(one.skew_seconds, 1) or 0.0:+.1f} s",
             version=f"{one.version}{up}",
         )
+
+
+def _describe_bound(one: machines.HeardMachine) -> str:
+    """What its site takes of DISK_MAX_BYTES; empty without a bound."""
+    taken = format_size(sum(one.disk_parts.values()))
+    return f"; the site takes {taken} of {format_size(one.disk_max_bytes)}" if one.disk_max_bytes else ""
 
 
 def _format_count(running: int, wanted: int) -> str:

@@ -43,6 +43,12 @@ _READ_SCRIPT = """
 local time = redis.call('TIME')
 return {string.format('%.3f', time[1] + time[2] / 1000000), redis.call('HGETALL', KEYS[1])}"""
 
+_FACTS = (
+    *("installation", "condition", "version", "up_seconds", "digests"),
+    *("disk_free_bytes", "disk_bytes", "disk_max_bytes", "disk_parts", "disk_trouble"),
+)
+"""The facts of a record that are kept as they are."""
+
 Digests = Mapping[str, Sequence[str]]
 """By the name of a setting its digest, and those of other values that this machine accepts from others."""
 
@@ -76,6 +82,10 @@ class HeardMachine:
     disk_free_bytes: int = 0
     disk_bytes: int = 0
     up_seconds: float = 0
+    disk_max_bytes: int = 0
+    """DISK_MAX_BYTES; 0 without a bound. `disk_parts` has the bytes of each part then."""
+    disk_parts: Mapping[str, int] = field(default_factory=dict)
+    disk_trouble: str = ""
     digests: Digests = field(default_factory=dict)
 
     @property
@@ -149,11 +159,7 @@ def _parse_record(name: str, text: bytes, now: float) -> HeardMachine | None:
 
 
 def _make_machine(name: str, ago_seconds: float, skew_seconds: float, given: Mapping[str, Any]) -> HeardMachine:
-    known = {
-        fact: given[fact]
-        for fact in ("installation", "condition", "version", "disk_free_bytes", "disk_bytes", "up_seconds", "digests")
-        if fact in given
-    }
+    known = {fact: given[fact] for fact in _FACTS if fact in given}
     processes = tuple(
         MachineProcess(one["name"], one["role"], one["is_running"], tuple(one["queues"]), one["workers"])
         for one in given.get("processes", ())
@@ -193,6 +199,8 @@ def list_troubles(machines: Sequence[HeardMachine]) -> Iterator[tuple[str, str]]
         elif machine.is_alive:
             if machine.is_skewed:
                 yield machine.name, describe_skew(machine.skew_seconds)
+            if machine.disk_trouble:
+                yield machine.name, machine.disk_trouble
             for setting, other in list_differences(machine.name, machine.digests, machines):
                 if machine.name < other:  # once for both
                     yield machine.name, f"has another {setting} than {other}"

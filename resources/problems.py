@@ -1,5 +1,6 @@
 """Refusals and errors of the API: problem+json (RFC 9457), saying what to do."""
 
+import errno
 import logging
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -30,6 +31,8 @@ CHALLENGE = 'Bearer realm="Tarry"'
 NO_SUCH_ADDRESS = "There is no such address. /api/docs lists those that there are."
 NO_DATABASE = "The database does not answer now. Nothing was changed. Try again."
 NO_JSON = "The body is not JSON. Send JSON, or no body at all."
+NO_ROOM = "The disk has no room for more. Nothing was changed. The operator knows: try again later."
+NO_ROOM_SECONDS = 60
 NO_STORAGE = "The storage does not answer now. Nothing was changed. Try again."
 NO_TOKEN = "Send a token that is in force: `Authorization: Bearer tarry_…`. The admin issues them, at /admin/."  # noqa: S105
 OUR_FAULT = "Something is wrong with this site, and was noted in its log. What was sent may be sound."
@@ -128,6 +131,9 @@ def _problem_of_layers(error: Exception) -> Problem:
         case DatabaseError():
             _log.warning("the database failed", exc_info=error)
             return Problem(503, NO_DATABASE, 1)
+        case LayerStorageError() | OSError() if error.errno == errno.EDQUOT:
+            _log.warning("the disk has no room", exc_info=error)
+            return Problem(503, NO_ROOM, NO_ROOM_SECONDS)
         case LayerStorageError() | OSError():
             _log.warning("the storage failed", exc_info=error)
             return Problem(503, NO_STORAGE, 5)

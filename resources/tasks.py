@@ -16,6 +16,7 @@ from retry.errors import StoreUnavailable
 
 from . import old_rows
 from .demo import load
+from .disk import room
 from .fetch import host_settings, timings
 from .mirror import conf, hosts, rekey, url_rules
 from .mirror.errors import StorageError
@@ -44,6 +45,7 @@ HEAL_BATCHES_SECONDS = 2.0
 """The same for repairing batches."""
 
 PRUNE_BLOBS_SECONDS = 5.0
+MAKE_ROOM_SECONDS = 4.0
 PRUNE_ROWS_SECONDS = 2.0
 DISTRUST_SECONDS = 5.0
 REFUSE_SECONDS = 5.0
@@ -161,7 +163,8 @@ def sweep_blobs() -> None:
     First finishes distrusting the hosts that were caught lying, if that was interrupted.
     """
     now = datetime.now(UTC)
-    with _log_outage("blobs could not be swept", StorageError, DatabaseError):
+    with _log_outage("blobs could not be swept", StorageError, DatabaseError, OSError):
+        room.correct_shelf(sweeper.shelf_at(now))
         hosts.finish_distrusting(now, DISTRUST_SECONDS)
         sweeper.sweep_shelf(sweeper.shelf_at(now), now)
 
@@ -186,6 +189,14 @@ def prune_blobs() -> None:
     with _log_outage("blobs could not be pruned", DatabaseError):
         if retention := conf.retention_limits():
             storage_retention.prune_blobs(retention, datetime.now(UTC), seconds=PRUNE_BLOBS_SECONDS)
+
+
+@shared_task(name="resources.make_room", ignore_result=True)
+def make_room() -> None:
+    """Removes the mirrored files with the oldest last request while they take more than their share of the disk."""
+    with _log_outage("no room was made on the disk", DatabaseError, OSError):
+        if surplus := room.find_surplus():
+            storage_retention.free_room(surplus, datetime.now(UTC), seconds=MAKE_ROOM_SECONDS)
 
 
 @shared_task(name=old_rows.PRUNE_TASK, ignore_result=True)

@@ -17,6 +17,7 @@ from redis.lock import Lock
 
 from resources import locks
 from resources.database import MAX_CLOCK_LEAD, write_turn
+from resources.disk import room
 from resources.fetch import dispatch
 from resources.fetch.frontier import explain, queue
 from retry import stores
@@ -57,7 +58,7 @@ def run_scan(now: datetime) -> int:
     Raises StoreUnavailable and DatabaseError.
     """
     with locks.hold_lock(SCAN_LOCK, SCAN_LOCK_SECONDS) as lock:
-        if lock is None:
+        if lock is None or room.is_full():  # entries have no room
             return 0
         feed_rows.note_scan_begun()
         repair_future_times(now)

@@ -14,6 +14,7 @@ from pydantic import Field
 from retry import deferral
 
 from .. import problems
+from ..disk import room
 from ..mirror.ingest import wanted_urls
 from ..mirror.models import Batch, BatchItem, DedupeStep
 from ..mirror.reports import batches, report, webhooks
@@ -117,6 +118,8 @@ def report_resources(
     Sending the same again within a day is answered with the same list, as it stands by then.
     """
     token = auth.require_mirroring(request)
+    if room.is_full():
+        raise Problem(503, problems.NO_ROOM, problems.NO_ROOM_SECONDS)
     listed = bodies.read_url_list(request, token, bodies.ToMirror)
     sent = SentList(listed.urls, token.name, listed.referer, listed.webhook, token, idempotency_key or "")
     try:

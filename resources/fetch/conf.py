@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
+from ..disk import room
 from .http import allowed_ips
 from .http.deadlines import FetchPolicy
 from .http.messages import FetchLimits
@@ -25,6 +26,7 @@ def fetch_policy() -> FetchPolicy:
         user_agent=build_user_agent(settings.FETCH_CONTACT or settings.PUBLIC_URL),
         spool_directory=Path(settings.FETCH_SPOOL_DIRECTORY),
         allow_downgrade=settings.FETCH_ALLOW_DOWNGRADE,
+        take_room=room.take_room,
     )
 
 

@@ -13,6 +13,7 @@ from django.db import Error as DatabaseError
 from django.db.models import Q
 
 from .. import database
+from ..disk import room
 from .data.compiler import CompiledLayer, CompiledSpeeds
 from .errors import LayerStorageError
 from .models import Layer
@@ -85,6 +86,7 @@ def _write_file(slug: str, data: bytes) -> str:
     name = f"layers/{slug}/{sha256(data).hexdigest()}-{secrets.token_hex(4)}.npz"
     try:
         with _storage_errors():
+            room.take_storage_room(len(data))
             return default_storage.save(name, ContentFile(data))
     except BaseException:
         delete_unused_files([name])  # it may have been cut short

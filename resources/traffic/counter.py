@@ -33,6 +33,7 @@ from retry import conf, popularity, stores
 from retry.errors import StoreUnavailable
 from retry.popularity import PeriodHits
 
+from ..disk import room
 from . import log_files, prepared
 from .asked import Asked
 from .log_files import LogFile, LogSlice
@@ -215,7 +216,7 @@ def check_traffic(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMess
     except ImportError as error:
         text = f"TRAFFIC or TRAFFIC_NOTED names a function that is not there: {error}."
         found.append(Error(text, id="resources.E002"))
-    if settings.TRAFFIC_LOG_MAX_BYTES < 1_000_000:
+    if settings.TRAFFIC_LOG_MAX_BYTES < 1_000_000 and room.disk_shares() is None:
         found.append(Error("TRAFFIC_LOG_MAX_BYTES must be at least 1,000,000.", id="resources.E003"))
     return found
 

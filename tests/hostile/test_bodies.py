@@ -18,9 +18,10 @@ from unittest.mock import Mock
 import brotli
 import pytest
 
+from resources.disk.account import NoRoomError
 from resources.fetch.http import bodies, deadlines
 from resources.fetch.http.client import FetchClient
-from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, Head
+from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchError, FetchFailed, FetchRequest, Head
 
 from .origin import Behaviour, Origin, Peer, answer, flood, head, raw, steps
 from .visits import LIMITS, failure, timed, visit, visit_and_measure
@@ -205,6 +206,25 @@ def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> 
     assert failure(outcome) is Failure.OURS
     assert isinstance(outcome, FetchFailed)
     assert "No space left" in outcome.detail
+
+
+async def test_a_body_that_finds_no_room_is_our_failure_and_leaves_nothing(tmp_path: Path) -> None:
+    taken = list[int]()
+
+    def take(size: int) -> None:
+        taken.append(size)
+        if sum(taken) > 600_000:
+            raise NoRoomError
+
+    spools = bodies.SpoolFolder(tmp_path, take)
+    spool = bodies.BodySpool(spools, 100_000)
+    await spool.add(b"x" * 300_000)
+    with pytest.raises(FetchError, match="no room is left within DISK_MAX_BYTES") as refused:
+        await spool.add(b"x" * 400_000)
+    assert (refused.value.failure, taken) == (Failure.OURS, [300_000, 400_000])
+    spool.discard()
+    assert [*spools.folder().iterdir()] == []
+    spools.close()
 
 
 WHOLE = {

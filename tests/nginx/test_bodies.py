@@ -10,8 +10,9 @@ import requests
 from django.contrib import admin
 from django.test import Client
 
-from project.nginx_config import UPLOADS_PER_ADDRESS
+from project.nginx_config import BODIES_AT_A_TIME, UPLOADS_PER_ADDRESS
 from resources import problems
+from resources.disk.shares import LEAST_BYTES, UPLOADS_AT_A_TIME, DiskData, divide_disk
 
 from ..unit.project.test_policy import pages_of, row
 from .conftest import RunningFront, Start
@@ -108,6 +109,26 @@ def test_one_address_sends_few_large_bodies_at_a_time(site: RunningFront, target
         assert refused.headers["Retry-After"] == "5"
         assert json.loads(refused.body)["status"] == 429
         assert site.get(target, **fields).status == 200  # small bodies go on
+
+
+BOUNDED = divide_disk(LEAST_BYTES, DiskData())
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "number"),
+    [(SPEEDS, 429, UPLOADS_AT_A_TIME), (UPLOADS[0], 429, UPLOADS_AT_A_TIME), ("/feeds/", 503, BODIES_AT_A_TIME)],
+)
+def test_all_addresses_together_send_few_bodies_where_the_disk_is_bounded(
+    start: Start, target: str, status: int, number: int
+) -> None:
+    site = start(trusted_proxies=("127.0.0.1",), disk=BOUNDED)
+    fields = {"Authorization": "Bearer a", "Cookie": SESSION, "Content-Length": "100000" if status == 429 else "10000"}
+    senders = [{**fields, "X-Forwarded-For": f"192.0.{place}.1"} for place in range(number + 1)]
+    with sending(site, target, *senders[:-1]):
+        last = {name.replace("-", "_"): value for name, value in senders[-1].items()}
+        refused = site.get(target, method="POST", **last)
+        assert (refused.status, "Retry-After" in refused.headers) == (status, True)
+        assert site.get(target, Authorization="Bearer a", Content_Length="0").status == 200
 
 
 @pytest.mark.parametrize(

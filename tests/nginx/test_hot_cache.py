@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from project import beat, nginx_reload, supervisor
+from resources.disk.shares import HOT_BURST_SECONDS
 
 from ..support.stack import eventually
 from .conftest import RunningFront, Start
@@ -25,11 +26,12 @@ def test_what_does_not_say_public_is_not_kept(site: RunningFront, control: str |
     assert (site.get("/feeds/").status, len(site.main.asked)) == (200, 2)
 
 
-def test_large_files_that_main_sends_are_passed_on_and_not_kept(site: RunningFront) -> None:
-    site.main.answer = lambda _: Answer(headers={**HOT, "X-Delivered-Large": "1"}, body=b"large")
+@pytest.mark.parametrize("mark", ["X-Delivered-Large", "X-Not-Kept"])
+def test_what_main_marks_is_passed_on_and_not_kept(site: RunningFront, mark: str) -> None:
+    site.main.answer = lambda _: Answer(headers={**HOT, mark: "1"}, body=b"large")
     found = [site.get("/resources/a") for _ in range(2)]
     assert [(reply.body, reply.cached) for reply in found] == [(b"large", False)] * 2
-    assert all("X-Delivered-Large" not in reply.headers for reply in found)
+    assert all(mark not in reply.headers for reply in found)
     assert len(site.main.asked) == 2
 
 
@@ -125,3 +127,17 @@ def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_sta
 
 def test_without_an_nginx_nothing_is_forgotten(tmp_path: Path) -> None:
     assert not beat.forget_hot_answers(tmp_path, tmp_path / "nginx.pid")
+
+
+def test_nginx_exceeds_the_bound_of_the_hot_cache_for_ten_seconds_at_the_most(launch: Start) -> None:
+    most, number = 2_000_000, 100
+    site = launch(hot_max_bytes=most)
+    site.main.answer = lambda _: Answer(headers=HOT, body=b"x" * 100_000)
+    for place in range(number):
+        site.get(f"/tiles/{place}")
+
+    def kept() -> int:
+        return sum(file.stat().st_blocks * 512 for file in site.front.data.hot.rglob("*") if file.is_file())
+
+    assert kept() > 2 * most
+    eventually(lambda: kept() <= most, HOT_BURST_SECONDS + 2, "nginx empties it")

@@ -7,6 +7,7 @@ is too large, or would not come in time, is not begun.
 import asyncio
 import hashlib
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
@@ -19,7 +20,7 @@ from resources import folders
 
 from . import guard
 from .compression import BodyDecoder
-from .deadlines import FetchPace
+from .deadlines import FetchPace, take_any_room
 from .messages import Body, Failure, FetchError, FetchLimits, FetchRequest, Head
 
 
@@ -68,7 +69,8 @@ class SpoolFolder:
     If the process is killed before that, the next client with such a folder in that directory removes it.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, take_room: Callable[[int], None] = take_any_room) -> None:
+        self.take_room = take_room
         self._directory = directory
         self._lock = Lock()
         self._held = ExitStack()
@@ -134,6 +136,7 @@ class BodySpool:
         if self._file is None:
             folder = self._spools.folder()
             self._file = tempfile.NamedTemporaryFile(prefix=SPOOL_PREFIX, dir=folder, delete=False)  # noqa: SIM115
+        self._spools.take_room(sum(map(len, batch)))
         for data in batch:
             self._digest.update(data)
             self._file.write(data)

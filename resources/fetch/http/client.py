@@ -145,7 +145,7 @@ class FetchClient:
         self._proxy_url = proxy
         self._exchanges: Exchanges | None = None
         self._watch = DeadlineWatch()
-        self._spools = bodies.SpoolFolder(policy.spool_directory)
+        self._spools = bodies.SpoolFolder(policy.spool_directory, policy.take_room)
 
     async def __aenter__(self) -> Self:
         self._lookup = self._lookup or http_guard.SystemLookup()

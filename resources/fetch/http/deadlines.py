@@ -17,14 +17,19 @@ from .allowed_ips import AddressGuard
 from .messages import Failure, FetchError, FetchRequest, OutcomeTiming
 
 
+def take_any_room(size: int) -> None:
+    """Takes room for bytes of a file where nothing bounds them. Another such function raises OSError."""
+
+
 @dataclass(frozen=True, slots=True)
 class FetchPolicy:
-    """The settings of all fetches. `spool_directory` is the place of large bodies."""
+    """The settings of all fetches. `spool_directory` is the place of large bodies, for which `take_room` takes room."""
 
     guard: AddressGuard
     user_agent: str
     spool_directory: Path
     allow_downgrade: bool = False
+    take_room: Callable[[int], None] = take_any_room
 
 
 WATCH_TICK_SECONDS = 0.05

@@ -18,6 +18,7 @@ from django.db.models import F, Q, QuerySet
 
 from resources import database, locks
 from resources.database import MAX_CLOCK_LEAD
+from resources.disk import room
 from resources.fetch import dispatch
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, UrlRefused, WorkEnqueued, WorkInHand
 from resources.fetch.http.messages import Failure
@@ -69,12 +70,13 @@ class _HandoverResult:
 def feed_fetchers(now: datetime) -> int:
     """Runs one pass and returns how many URLs were handed over.
 
-    Does nothing while another process runs one. Raises StoreUnavailable and DatabaseError.
+    Does nothing while another process runs one, or while the disk has no room. Raises StoreUnavailable and
+    DatabaseError.
     """
     with locks.open_state() as client:
         client.delete(wanted_urls.FEED_ASKED_KEY)  # before rows are read: a report from now on calls anew
     with locks.hold_lock(FEED_LOCK, FEED_LOCK_SECONDS) as lock:
-        if lock is None:
+        if lock is None or room.is_tight():  # what has no room is not fetched
             return 0
         until = time.monotonic() + PASS_SECONDS
         askers = {lane: list(_find_askers(lane)) for lane in LANE_QUEUES}

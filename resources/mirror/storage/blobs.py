@@ -32,6 +32,7 @@ from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, default_storage
 
 from resources import database
+from resources.disk import account, room
 
 from ..errors import StorageError
 from ..models import Blob
@@ -230,8 +231,7 @@ def keep_blob(source: Path | bytes, digest: str) -> str:
     target = local_path(digest)
     with translate_storage_errors():
         if not _renew_mtime(target):
-            _make_folder(target.parent)
-            _place_file(source, target)
+            _place_with_room(source, target)
         _sync_to_disk(target.parent)  # also a file of another process, which may not have synced yet
     return blob_name(digest)
 
@@ -282,7 +282,10 @@ def _remove_local_file(digest: str, kept_before: float | None) -> bool:
             if was_kept_again:
                 with suppress(FileExistsError):
                     os.link(aside, target)
+            taken = aside.stat().st_blocks * 512
             aside.unlink()
+            if not was_kept_again:
+                room.subtract_file(digest, taken)
         except FileNotFoundError:  # another process removes it too
             return True
     return not was_kept_again
@@ -308,6 +311,18 @@ def _make_folder(folder: Path) -> None:
         with suppress(FileExistsError):  # another process makes it too
             each.mkdir(mode=0o700)
         _sync_to_disk(each.parent)
+
+
+def _place_with_room(source: Path | bytes, target: Path) -> None:
+    """Places a file. A fetched body took its room when it was written. Raises NoRoomError."""
+    size = source.stat().st_size if isinstance(source, Path) else len(source)
+    room.add_file(target.name, size, has_room=isinstance(source, Path))
+    try:
+        _make_folder(target.parent)
+        _place_file(source, target)
+    except BaseException:
+        room.subtract_file(target.name, account.disk_bytes(size))
+        raise
 
 
 def _place_file(source: Path | bytes, target: Path) -> None:

@@ -18,6 +18,7 @@ from itertools import islice
 from django.db.models import Q, QuerySet, Sum
 
 from resources import database
+from resources.disk.account import disk_bytes
 
 from .. import lookup
 from ..canonical.urls import candidate_digests
@@ -153,6 +154,32 @@ def prune_blobs(retention: RetentionLimits, now: datetime, *, seconds: float | N
     if number:
         _log.info("pruned", extra={"blobs": number, "bytes": size})
     return number, size
+
+
+def free_room(surplus: int, now: datetime, *, seconds: float) -> tuple[int, int]:
+    """Removes blobs until so many bytes of this machine's disk are free; returns how many blobs and bytes.
+
+    Those whose bytes were kept just now stay: their rows may still be written. Raises DatabaseError.
+    """
+    until, number, size = time.monotonic() + seconds, 0, 0
+    while size < surplus and time.monotonic() < until:
+        some = list(_oldest_blobs(surplus - size, now - HANDLING_TIME))
+        gone = _remove_candidates(some, until) if some else []
+        number, size = number + len(gone), size + sum(disk_bytes(blob.size) for blob in gone)
+        if not gone:
+            break
+    if number:
+        _log.info("removed for room on the disk", extra={"blobs": number, "bytes": size, "wanted": surplus})
+    return number, size
+
+
+def _oldest_blobs(surplus: int, before: datetime) -> Iterator[Blob]:
+    """Yields blobs of so many bytes, a batch at the most."""
+    for blob in _removable_blobs().filter(accessed_at__lt=before).order_by("accessed_at")[:PRUNE_BATCH_ROWS]:
+        if surplus <= 0:
+            return
+        yield blob
+        surplus -= disk_bytes(blob.size)
 
 
 def _remove_candidates(some: Sequence[Blob], until: float | None) -> list[Blob]:

@@ -479,3 +479,29 @@ def test_a_machine_that_is_gone_for_good_is_forgotten_by_hand_and_no_other(
 def test_machines_need_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("dumpdata", "resources.machine")
     assert capsys.readouterr().out.strip() == "[]"
+
+
+FULL = "its data take 90 bytes: DISK_MAX_BYTES leaves no room for new files"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_disk_without_room_is_told_by_health_metrics_and_the_page(
+    state: redis.Redis, client: Client, admin_client: Client
+) -> None:
+    bound: dict[str, Any] = {"disk_max_bytes": 100, "disk_parts": {"database": 90, "hot": 2}}
+    note(state, "full", **bound, disk_trouble=FULL)
+    note(state, "other", **bound, disk_trouble="")
+    note(state, "unbounded")
+    error, told = trouble_of(client, "machines")
+    assert error.startswith("trouble with 1 of 3 machines")
+    assert told["machines"]["full"]["troubles"] == [FULL]
+    found = figures_of(client)
+    assert found["tarry_machine_disk_trouble"] == {("full",): 1, ("other",): 0, ("unbounded",): 0}
+    assert found["tarry_machine_disk_max_bytes"] == {("full",): 100, ("other",): 100}
+    assert found["tarry_machine_disk_part_bytes"]["full", "database"] == 90
+    assert set(found["tarry_machine_disk_part_bytes"]) == {
+        (name, part) for name in ("full", "other") for part in ("database", "hot")
+    }
+    text = text_of(admin_client.get(PAGE))
+    assert text.count("the site takes 92 bytes of 100 bytes") == 2
+    assert text.count(FULL) == 1

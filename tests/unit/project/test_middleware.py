@@ -1,5 +1,7 @@
 """Middleware: large bodies for the admin from signed-in users only; error pages during outages; policies of pages."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,10 +14,18 @@ from django.http import HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.test import Client, RequestFactory
+from pytest_django import Settings
 
 from project import exporter
-from project.middleware import FORM_MAX_BYTES, PagePoliciesMiddleware
+from project.middleware import (
+    FORM_MAX_BYTES,
+    NOT_KEPT_HEADER,
+    HotBudget,
+    HotCacheMiddleware,
+    PagePoliciesMiddleware,
+)
 from retry.errors import StoreUnavailable
+from tests.support.bounded_disk import bound_disk
 
 FORGED = "a" * 32
 ADDRESSES = ["/admin/resources/layer/add/", "/admin/feeds/feed/import/", "/admin/login/", "/admin/x/", "/admin/"]
@@ -212,3 +222,35 @@ def test_pictures_have_no_policies_of_pages_unless_they_are_files_of_others(
     response = respond(RequestFactory().get("/"))
     assert [name in response for name in names] == [kept] * 4
     assert ("Content-Security-Policy" in response) == (content_type == "text/html" or bool(own_policy))
+
+
+@pytest.fixture
+def disk(settings: Settings, tmp_path: Path) -> Callable[[bool], object]:
+    """Bounds the disk: a full one, or one with room."""
+    return lambda is_full: bound_disk(settings, tmp_path, 10**9, is_full=is_full)
+
+
+def test_the_budget_of_the_hot_cache_comes_back_after_ten_seconds() -> None:
+    budget = HotBudget(30_000)
+    assert [budget.take(1_000, 0.0) for _ in range(3)] == [True, True, False]
+    assert not budget.take(1_000, 9.9)
+    assert budget.take(1_000, 10.0)
+    assert not budget.take(10**9, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("control", "size", "is_full", "marks"),
+    [
+        ("public, max-age=5", 100, False, []),
+        ("public, max-age=5", 10**9, False, ["1"]),
+        ("public, max-age=5", 100, True, ["1"]),
+        ("no-store", 10**9, True, []),
+    ],
+)
+def test_answers_beyond_the_budget_or_on_a_full_disk_are_marked(
+    disk: Callable[[bool], object], control: str, size: int, is_full: bool, marks: list[str]
+) -> None:
+    disk(is_full)
+    answer = HttpResponse(b"", headers={"Cache-Control": control, "Content-Length": str(size)})
+    answered = HotCacheMiddleware(lambda _: answer)(Mock())
+    assert [value for name, value in answered.items() if name == NOT_KEPT_HEADER] == marks

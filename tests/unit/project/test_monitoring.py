@@ -155,6 +155,10 @@ SERIES = {
         {f"tarry_machine_disk_free_bytes{MACHINE}": "9x20", f"tarry_machine_disk_bytes{MACHINE}": "100x20"},
         {f"tarry_machine_disk_free_bytes{MACHINE}": "0x20", f"tarry_machine_disk_bytes{MACHINE}": "0x20"},
     ),
+    "TarryDiskBound": (
+        {f"tarry_machine_disk_trouble{MACHINE}": "1x20"},
+        {f"tarry_machine_disk_trouble{MACHINE}": "0x20"},
+    ),
     "TarryProcessesMissing": (
         {
             'tarry_machine_processes{machine="a", role="paint", state="wanted"}': "3x20",

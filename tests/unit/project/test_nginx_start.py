@@ -3,6 +3,7 @@
 import os
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -49,6 +50,29 @@ def test_bodies_that_a_killed_nginx_left_are_removed_and_nothing_else(tmp_path: 
     remove_bodies(tmp_path)
     assert [file.exists() for file in (*left, kept)] == [False, False, True]
     assert left[1].parent.is_dir()  # which an nginx that runs expects
+
+
+def test_the_hot_cache_is_emptied_and_nothing_beside_it(tmp_path: Path) -> None:
+    answer, beside = tmp_path / "hot" / "a" / "bc" / "0123", tmp_path / "logs" / "main.log"
+    for file in (answer, beside):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    for hot in (tmp_path / "hot", tmp_path / "none"):
+        nginx_start.empty_hot_cache(hot)
+    assert [*(tmp_path / "hot").iterdir()] == []
+    assert beside.exists()
+
+
+@pytest.mark.parametrize(("given", "is_emptied"), [(["--empty", "{hot}"], True), ([], False)])
+def test_it_empties_the_hot_cache_if_it_is_told_then_becomes_nginx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], is_emptied: bool
+) -> None:
+    monkeypatch.setattr("os.execvp", executed := Mock())
+    (tmp_path / "hot" / "a").mkdir(parents=True)
+    words = [word.format(hot=tmp_path / "hot") for word in given]
+    nginx_start.main(str(tmp_path / "nginx.pid"), str(tmp_path / "front.sock"), *words, "--", "nginx", "-c", "x")
+    executed.assert_called_once_with("nginx", ("nginx", "-c", "x"))
+    assert (tmp_path / "hot" / "a").exists() is not is_emptied
 
 
 def given(value: str) -> list[socket.socket]:

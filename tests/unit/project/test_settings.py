@@ -1,10 +1,12 @@
 """The settings, each read from the environment and each described."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from feeds import followers
 from project.environment import celery_broker, storage_from
 from project.paths import BASE_DIR
+from resources.disk.shares import LEAST_BYTES, DiskData, divide_disk
 from resources.fetch.frontier import queue
 from resources.traffic import prepared
 from retry import claims, popularity, stores
@@ -178,3 +181,37 @@ def test_a_process_collects_garbage_again_but_never_what_it_has_loaded(tmp_path:
 def status_of(code: str, data: Path) -> int:
     env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "project.settings"}
     return subprocess.run([sys.executable, "-c", code], cwd=BASE_DIR, env=env, check=False).returncode
+
+
+BOUNDS = """
+import json, sys
+from project import settings
+names = ("DISK_MAX_BYTES", "HOT_MAX_BYTES", "FETCH_SLOW_MAX_BYTES", "TRAFFIC_LOG_MAX_BYTES", "UPLOAD_MAX_BYTES")
+print(json.dumps([getattr(settings, name) for name in names]))
+"""
+
+
+def bounds_of(data: Path, **given: str) -> list[int]:
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "RUNTIME_DIR": str(data / "run"), **given}
+    told = subprocess.run([sys.executable, "-c", BOUNDS], cwd=BASE_DIR, env=env, check=True, capture_output=True)
+    found: list[int] = json.loads(told.stdout)
+    return found
+
+
+def test_a_bounded_disk_lowers_the_bounds_of_the_parts_and_raises_none(tmp_path: Path) -> None:
+    unbounded, small = bounds_of(tmp_path), bounds_of(tmp_path, SMALL="1")
+    assert (unbounded[0], small[0]) == (0, 2_000_000_000)
+    assert all(bound < other for bound, other in zip(small[1:], unbounded[1:], strict=True))
+    assert bounds_of(tmp_path, SMALL="1", DISK_MAX_BYTES="0")[1:] == unbounded[1:]
+    assert bounds_of(tmp_path, DISK_MAX_BYTES=str(10**12)) == [10**12, *unbounded[1:]]
+    assert bounds_of(tmp_path, SMALL="1", HOT_MAX_BYTES="1000000")[1] == 1_000_000
+
+
+def test_all_processes_have_the_shares_that_their_start_noted(tmp_path: Path) -> None:
+    given = divide_disk(LEAST_BYTES, DiskData(database_bytes=100_000_000))
+    (tmp_path / "disk_shares.json").write_text(json.dumps(asdict(given)))
+    assert bounds_of(tmp_path, DISK_MAX_BYTES=str(LEAST_BYTES))[1] == given.hot_max_bytes
+    anew = divide_disk(2 * LEAST_BYTES, DiskData())
+    assert anew.hot_max_bytes * 0.9 < bounds_of(tmp_path, DISK_MAX_BYTES=str(2 * LEAST_BYTES))[1] <= anew.hot_max_bytes
+    (tmp_path / "disk_shares.json").write_text("broken")
+    assert bounds_of(tmp_path, DISK_MAX_BYTES=str(LEAST_BYTES))[1] > given.hot_max_bytes

@@ -13,6 +13,7 @@ from supervisor import events, supervisord
 
 from project import program, supervisor
 from project.supervisor import ForkingOptions, TarrySupervisor, TrafficLog
+from resources.disk.meter import DiskMeter, DiskUse
 
 
 def keeper() -> tuple[TarrySupervisor, Mock]:
@@ -142,3 +143,14 @@ def test_programs_load_their_code_by_themselves_where_supervisord_has_not(
     forking.load_site()
     assert not program.is_code_loaded()
     assert forking.logger.warn.called == forking.first
+
+
+def test_a_trouble_of_the_disk_is_told_once_until_it_is_over() -> None:
+    one, warn = keeper()
+    full, well = (DiskUse(100, {"database": size}, 0, is_full=False) for size in (101, 99))
+    meter = Mock(spec=DiskMeter, **{"measure.side_effect": [full, full, OSError("no permission"), well, full]})
+    for _ in range(5):
+        one.measure_disk(meter, Mock())
+    told = [call.args[0] for call in warn.mock_calls]
+    over = "this machine: its site takes 101 bytes of the disk, more than DISK_MAX_BYTES"
+    assert told == [over, "the disk cannot be measured: no permission", over]

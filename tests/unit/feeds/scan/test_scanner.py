@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from retry import claims, stores, worker
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.support import frontier
+from tests.support.bounded_disk import bound_disk
 from tests.support.feed_scans import scan, subscribe
 from tests.support.fetch_queue import claimed, jobs, killed_in
 from tests.support.plain_feeds import NOW
@@ -440,3 +442,11 @@ def test_what_was_interrupted_goes_on_with_the_next_scan(monkeypatch: pytest.Mon
         scanner.repair_future_times(NOW)
     assert scanner.repair_future_times(NOW) == 2
     assert not Feed.objects.filter(checked_at__gt=NOW).exists()
+
+
+def test_no_feed_is_fetched_while_entries_have_no_room(settings: Settings, tmp_path: Path) -> None:
+    bound_disk(settings, tmp_path, 0, is_full=True)
+    subscribe(URL)
+    assert scan() == 0
+    bound_disk(settings, tmp_path, 0)
+    assert scan() == 1

@@ -4,17 +4,21 @@ import gzip
 import json
 import random
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from django.core.files.storage import default_storage
 from django.test import Client
+from pytest_django import Settings
 
+from resources import problems
 from resources.tiles import compile_process, conf, layer_files, publication, speed_updates
 from resources.tiles.data import compiler, speeds
 from resources.tiles.errors import SupersededError
 from resources.tiles.models import Layer
+from tests.support.bounded_disk import bound_disk
 from tests.unit.resources.api.conftest import HEADER, Caller, problem
 from tests.unit.resources.conftest import LINES, PLAIN, LoadUpstream
 
@@ -365,3 +369,16 @@ def test_a_layer_of_another_servers_tiles_is_listed_without_its_address(client: 
     [layer] = json.loads(text)["layers"]
     assert (layer["kind"], layer["upstream_in_flight"]) == ("upstream", None)
     assert "secret" not in text
+
+
+def test_speeds_without_room_on_the_disk_are_refused_and_change_nothing(
+    layer: Layer, caller: Caller, settings: Settings, tmp_path: Path
+) -> None:
+    before = stored()
+    bound_disk(settings, tmp_path, 0)
+    answer = caller.send("north,10,50")
+    assert problem(answer, 503) == problems.NO_ROOM
+    assert answer["Retry-After"] == str(problems.NO_ROOM_SECONDS)
+    assert stored() == before
+    bound_disk(settings, tmp_path, 1_000_000)
+    assert caller.send("north,10,50").status_code == 200

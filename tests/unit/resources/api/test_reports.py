@@ -3,15 +3,19 @@
 import gzip
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from pytest_django import Settings
 
+from resources import problems
 from resources.mirror.models import Batch
 from resources.mirror.reports import batches, report, webhooks
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
+from tests.support.bounded_disk import bound_disk
 from tests.support.mirror_rows import NOW, content, fail, resource, store, url
 
 from .conftest import JSON, Caller, problem, send
@@ -162,3 +166,9 @@ def test_how_a_webhook_stands_is_told_in_words(reporter: Caller) -> None:
         "1 call so far: the server answered 500. Next call in "
     )
     assert stands(calls=2, answer="told: 200", told_at=now) == "Told: 200, after 2 calls."
+
+
+def test_a_list_is_refused_while_its_rows_have_no_room(reporter: Caller, settings: Settings, tmp_path: Path) -> None:
+    bound_disk(settings, tmp_path, 0, is_full=True)
+    assert problem(send(reporter, [url("a")]), 503) == problems.NO_ROOM
+    assert not Batch.objects.exists()
