@@ -19,6 +19,7 @@ import mmap
 import os
 import re
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from gunicorn import util
+from gunicorn.http import wsgi
 from gunicorn.http.errors import InvalidResponseHeader, InvalidResponseHeaderName, ParseException
 from gunicorn.http.message import Request
 from gunicorn.http.parser import RequestParser
@@ -39,6 +41,8 @@ from gunicorn.workers.gthread import ThreadWorker
 from retry import metrics
 from retry.conf import conf
 from retry.headers import MALFORMED_ANSWER, NO_FRONT_ANSWER, is_trusted_proxy
+
+from . import shared_answers
 
 SUCCESSOR_PATIENCE_SECONDS = 60.0
 """A worker that is told to end does so after this time even without a successor."""
@@ -75,8 +79,15 @@ class WorkerAges:
 AGES = WorkerAges()
 
 
+SWITCH_SECONDS = 0.0005
+"""The longest wait of a thread for one that computes. A request waits after each call of Redis: Python's own 5 ms would
+add up while the worker takes a crowd in.
+"""
+
+
 def note_worker_ready(worker: Any) -> None:
     AGES.note(worker.age)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 class SucceededWorker(ThreadWorker):  # type: ignore[misc]  # an untyped library
@@ -123,7 +134,6 @@ MAX_SENT_BYTES = 1 << 18
 REQUESTS_PER_THREAD = 2
 """Requests for each thread: the one that it answers, and the next."""
 
-_SINCE = re.compile(rb"\r\nX-Front-Since: ([0-9]{1,12}\.[0-9]{3})\r\n")
 _NAVIGATION = re.compile(
     rb"\r\n(?:sec-fetch-mode:[ \t]*navigate|accept:[ \t]*text/html[ \t]*(?:,[^\r\n]*)?)\r\n", re.IGNORECASE
 )
@@ -157,15 +167,31 @@ def refuse_late(connection: socket, now: float | None = None, waited_seconds: fl
     All other methods may change something and are never refused, nor are requests without the field. `now` is in Unix
     seconds: the front's clock is that of this machine. Requests of other machines are told by their wait in line here.
     """
-    try:
-        begin = connection.recv(PEEKED_BYTES, MSG_PEEK | MSG_DONTWAIT)
-    except OSError:
-        return False
+    begin = _peek(connection)
     if not _is_late(begin, time.time() if now is None else now, waited_seconds):
         return False
     metrics.count_answer("main", "late")
     _send_answer(connection, _late_answer(begin))
     return True
+
+
+def answer_shared(connection: socket) -> bool:
+    """Gives a request the answer that it shares with others. Returns True if it did: then the connection is done."""
+    if shared_answers.ANSWERS.is_empty():
+        return False
+    if (answer := shared_answers.ANSWERS.find(_peek(connection))) is None:
+        return False
+    metrics.count_shared_answer()
+    _send_answer(connection, answer)
+    return True
+
+
+def _peek(connection: socket) -> bytes:
+    """The beginning of what has come; empty if nothing has."""
+    try:
+        return connection.recv(PEEKED_BYTES, MSG_PEEK | MSG_DONTWAIT)
+    except OSError:
+        return b""
 
 
 def _late_answer(begin: bytes) -> bytes:
@@ -177,7 +203,7 @@ def _late_answer(begin: bytes) -> bytes:
 
 
 def _is_late(begin: bytes, now: float, waited_seconds: float | None) -> bool:
-    since = _SINCE.search(begin)
+    since = shared_answers.SINCE.search(begin)
     if since is None or not begin.startswith((b"GET ", b"HEAD ")):
         return False
     return (now - float(since[1]) if waited_seconds is None else waited_seconds) > MAX_WAITED_SECONDS
@@ -236,8 +262,40 @@ class EncodedRequestParser(RequestParser):  # type: ignore[misc]  # an untyped l
     mesg_class = EncodedRequest
 
 
+class _Collector:
+    """A socket's place while an answer begins."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def sendall(self, data: bytes) -> None:
+        self.sent += data
+
+
+class JoinedResponse(wsgi.Response):  # type: ignore[misc]  # an untyped library
+    """Sends the head of an answer together with the beginning of its body: the front is woken once."""
+
+    sock: Any
+
+    def write(self, arg: bytes) -> None:
+        if self.headers_sent:
+            super().write(arg)
+            return
+        connection, collector = self.sock, _Collector()
+        self.sock = collector
+        try:
+            super().write(arg)
+        finally:
+            self.sock = connection
+        connection.sendall(collector.sent)
+
+
 class SheddingWorker(SucceededWorker):
     """Main's worker class. Connections wait in line here: to have a thread refuse one would cost twice as much."""
+
+    def init_process(self) -> None:
+        wsgi.Response = JoinedResponse
+        super().init_process()
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -289,10 +347,11 @@ class SheddingWorker(SucceededWorker):
         while self._line and self._handed_out < REQUESTS_PER_THREAD * self.cfg.threads:
             conn, since = self._line.popleft()
             waited = time.monotonic() - since if is_remote(conn.client) else None
-            if refuse_late(conn.sock, waited_seconds=waited):
+            if refuse_late(conn.sock, waited_seconds=waited) or (waited is None and answer_shared(conn.sock)):
                 self._close(conn)
             else:
                 self._handed_out += 1
+                conn.data_ready = bool(_peek(conn.sock))  # else its thread would set up a wait for it
                 super().enqueue_req(conn)
 
     def _close(self, conn: Any) -> None:

@@ -16,6 +16,7 @@ MODULES = (
     "project.exporter",
     "retry.asgi",
     "retry.gunicorn_worker",
+    "retry.lane_worker",
     "retry.tasks",
     "resources.tasks",
     "feeds.tasks",

@@ -122,9 +122,9 @@ def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    yield _worker(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, priority=PAINT_PRIORITY)
-    yield _worker(plan, "paint-refresh", "paint.refresh", plan.refresh_workers, priority=REFRESH_PRIORITY)
-    yield _worker(plan, "paint-warm", "paint.warm", plan.warm_workers, priority=WARM_PRIORITY)
+    yield _painter(plan, "paint-now", "paint.now,paint.pages", plan.paint_workers, PAINT_PRIORITY)
+    yield _painter(plan, "paint-refresh", "paint.refresh", plan.refresh_workers, REFRESH_PRIORITY)
+    yield _painter(plan, "paint-warm", "paint.warm", plan.warm_workers, WARM_PRIORITY)
     yield _worker(plan, "work", f"work,{plan.machine_queue}", plan.work_workers)
     yield _beat(plan)
 
@@ -135,33 +135,37 @@ def _beat(plan: ProcessPlan) -> SupervisedProcess:
 
 
 def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
-    yield _worker(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, priority=PAINT_PRIORITY)
+    yield _painter(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, PAINT_PRIORITY)
     has_beat = {"work", "beat"} <= set(plan.roles)
     yield _worker(plan, "work", f"work,{plan.machine_queue}", 2, "--pool", "threads", *(["--beat"] if has_beat else []))
     if not has_beat:
         yield _beat(plan)
 
 
-def _worker(
-    plan: ProcessPlan, name: str, queues: str, concurrency: int, *options: str, priority: tuple[str, ...] = ()
+# Without supervisord `state` is gone: a task would wait for it, and TERM for the task.
+_ENDED_AT_ONCE = ("--end", "KILL")
+
+
+def _painter(
+    plan: ProcessPlan, name: str, queues: str, concurrency: int, priority: tuple[str, ...]
 ) -> SupervisedProcess:
+    """Painters, which finish their tasks on TERM. A slower task is killed, and its work swept later."""
+    program = (plan.python, "-m", "project.program", *_ENDED_AT_ONCE, *priority, "project.painters")
+    command = (*program, "--queues", queues, "--concurrency", str(concurrency))
+    listed = tuple(queues.split(","))
+    return SupervisedProcess(name, "paint", command, 50, WORKER_ENVIRONMENT, queues=listed, workers=concurrency)
+
+
+def _worker(plan: ProcessPlan, name: str, queues: str, concurrency: int, *options: str) -> SupervisedProcess:
     command = (
-        *(plan.python, "-m", "project.program"),
-        *("--end", "KILL"),  # without supervisord `state` is gone: a task would wait for it, and TERM for the task
-        *priority,
+        *(plan.python, "-m", "project.program", *_ENDED_AT_ONCE),
         *("celery", "-A", "project", "--quiet", "worker"),
         *("--queues", queues, "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", *options),
     )
     # Celery finishes its tasks on TERM; a slower task is killed with its pool, and its work swept later.
-    role = name.partition("-")[0]
-    return SupervisedProcess(
-        *(name, role, command),
-        priority=50,
-        environment=WORKER_ENVIRONMENT,
-        queues=tuple(queues.split(",")),
-        workers=concurrency,
-    )
+    listed = tuple(queues.split(","))
+    return SupervisedProcess(name, name, command, 50, WORKER_ENVIRONMENT, queues=listed, workers=concurrency)
 
 
 def _fetchers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:

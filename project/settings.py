@@ -142,6 +142,7 @@ TRAFFIC = {
     "/resources/": "resources.mirror.public_files.classify_address",
     "/feeds/": "feeds.pages.work.describe_request",
 }
+CONTENT_ADDRESSES = tuple(TRAFFIC)  # beginnings of addresses that neither users nor forms have to do with
 TRAFFIC_ARGUMENTS = {  # the arguments that name content: the log has them
     "/staticmap": ("layers", "center", "zoom", "size", "format"),
     "/resources/": ("fit",),

@@ -2,15 +2,16 @@
 
 import os
 
-from django.core.wsgi import get_wsgi_application
 from django.db import connections
 from django.urls import get_resolver
 
+from project.handlers import make_application
 from project.main_worker import drain_bodies, encode_queries
+from project.shared_answers import share_answers
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-application = encode_queries(drain_bodies(get_wsgi_application()))
+application = share_answers(encode_queries(drain_bodies(make_application())))
 
 from project import celery  # noqa: E402, F401  views hand work over to its broker
 from resources.tiles import layers  # noqa: E402  needs the apps

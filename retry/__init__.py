@@ -5,5 +5,5 @@ Imports nothing from outside this package but libraries: other projects copy the
 Public: `deferral` (serve_or_defer, deliver_or_defer, find_answer, public_url), `worker` (prepare), `work`, `contents`,
 `errors`, `responses`, `headers`, `stores`, `servers`, `scripts`, `claims`, `claim_state`, `decision`, `lanes`,
 `metrics`, `routes`, `popularity`, `conf`, `subscription` (listen_forever), `rooms` (FrontClient),
-`streams` (EventSource).
+`streams` (EventSource), `lane_worker` (LaneWorker).
 """

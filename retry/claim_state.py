@@ -1,6 +1,6 @@
 """The state of a piece of work, as read from the Redis server `state`. PURE."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .scripts import Reply
 
@@ -29,6 +29,7 @@ class ClaimTaken:
 
     token: int
     wait_seconds: float
+    is_running: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ def read_claim_state(reply: Reply) -> ClaimState:
             return WorkFailed(int(status), detail, int(wait_ms) / 1000)
         case ["done", outcome, wait_ms]:
             return WorkDone(outcome, int(wait_ms) / 1000)
-        case ["claimed", token, wait_ms]:
-            return ClaimTaken(int(token), int(wait_ms) / 1000)
+        case ["claimed", token, wait_ms, state]:
+            return ClaimTaken(int(token), int(wait_ms) / 1000, state == "running")
         case ["promoted", token, wait_ms]:
             return ClaimPromoted(int(token), int(wait_ms) / 1000)
         case ["begun", token, wait_ms]:

@@ -70,28 +70,29 @@ def look_call(work_key: str, *, cache_is_away: bool = False) -> ScriptCall:
     return _make_look_call(work_key, "away" if cache_is_away else "look", "", "", "")
 
 
-def begin_call(work: Work, *, refresh: bool, client: str = "", is_popular: bool = False) -> ScriptCall:
+def begin_call(work: Work, *, refresh: bool, client: str = "", popular: str = "") -> ScriptCall:
     """The call that asks for the state of the work, and claims it if it is free and the lane has room.
 
     `client` names the network that asks: each round of the lane has one work of each client. Without, the site itself
-    asks. Popular work takes turns with all other. See lua/parts/lane_rounds.lua.
+    asks. Popular work takes turns with all other: `popular` is popularity.describe_content(), or empty for work that is
+    not. See lua/parts/lane_rounds.lua.
     """
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
     if conf().RETRY_LANES[lane].get("first_partition") and not work.key.startswith(FIRST_PARTITION):
         raise ValueError(f"The key of work in the lane {lane} must begin with {FIRST_PARTITION}, not as {work.key}.")
     mode: LookMode = "refresh" if refresh else "begin"
-    return _make_look_call(work.key, mode, work.kind, lane, spec, client, is_popular=is_popular)
+    return _make_look_call(work.key, mode, work.kind, lane, spec, client, popular)
 
 
 def _make_look_call(  # noqa: PLR0917  # the arguments of a script
-    work_key: str, mode: LookMode, kind: str, lane: str, spec: str, client: str = "", *, is_popular: bool = False
+    work_key: str, mode: LookMode, kind: str, lane: str, spec: str, client: str = "", popular: str = ""
 ) -> ScriptCall:
     lanes = conf().RETRY_LANES
     limit, workers = conf().lane_share(lane) if lane else (0, 1)
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     is_published = bool(lane) and "publisher" in lanes[lane]
-    asked = (client, "1" if is_popular else "", "1" if is_published else "", json.dumps(_end_terms()))
+    asked = (client, popular, "1" if is_published else "", json.dumps(_end_terms()))
     arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS, *asked)
     return _call_at(work_key, "look", *arguments, *faster_lanes)
 

@@ -6,7 +6,7 @@ replies, so the same steps run in threads and in asyncio, alone and many at once
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import claim_state
 from .claim_state import LOST, ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone, WorkFailed, WorkUnknown
@@ -18,6 +18,9 @@ _STATE_WORDS: Mapping[type[claim_state.ClaimState], str] = {
     **{ClaimBegun: "begun", ClaimPromoted: "promoted", ClaimTaken: "claimed"},
     **{WorkFailed: "failed", WorkDone: "done", LaneFull: "full", WorkUnknown: "unknown"},
 }
+
+LOOKED_AT = "tarry.looked_at"
+"""The name, in a request's META, of the Unix seconds before its look: earlier requests may share its answer."""
 
 LookSteps = Generator[ScriptCall, Reply, "LookResult"]
 
@@ -66,11 +69,15 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """Let the client wait. The waiting instance keeps it for `least_seconds`, even if there is an answer before."""
+    """Let the client wait. The waiting instance keeps it for `least_seconds`, even if there is an answer before.
+
+    `is_running`: the work has begun, so it does not matter any longer who asks for it.
+    """
 
     wait_seconds: float
     why: str
     least_seconds: float = 0
+    is_running: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,9 @@ def decide_answer(found: LookResult, version: int, seen: Content | None) -> tupl
         fresh = content.is_fresh(version)
         return Serve(content, not fresh, "hit" if fresh else found.word), action
     match found.state:
-        case ClaimBegun(_, wait) | ClaimPromoted(_, wait) | ClaimTaken(_, wait):
+        case ClaimTaken(_, wait, is_running):
+            return Defer(wait, found.word, is_running=is_running), action
+        case ClaimBegun(_, wait) | ClaimPromoted(_, wait):
             return Defer(wait, found.word), action
         case WorkFailed(status, detail, wait):
             return Fail(status, detail, wait), None

@@ -20,6 +20,7 @@ from .conf import conf
 from .contents import Content
 from .decision import (
     AWAY_SECONDS,
+    LOOKED_AT,
     Decision,
     Defer,
     Fail,
@@ -55,8 +56,12 @@ def serve_or_defer(
     """
     if refusal := _request_refusal(request, content_key, work):
         return refusal
+    looked_at = time.time()
     answer = _count_answer(find_answer(content_key, work, version, responses.client_network_of(request)))
-    return _build_response(request, answer, content_key, work, host if html else None)
+    response = _build_response(request, answer, content_key, work, host if html else None)
+    if isinstance(answer, Defer) and answer.is_running and "Preference-Applied" not in response:
+        request.META[LOOKED_AT] = looked_at
+    return response
 
 
 def deliver_or_defer(
@@ -80,8 +85,8 @@ def find_answer(content_key: str, work: Work, version: int, client: str = "") ->
     if seen and seen.is_fresh(version) and not _refreshes_early(seen, content_key):
         return Serve(seen, stale=False, why="hit")
     try:
-        is_popular = seen is None and popularity.is_popular(content_key)
-        question = claims.begin_call(work, refresh=seen is not None, client=client, is_popular=is_popular)
+        popular = "" if seen else popularity.describe_content(content_key)
+        question = claims.begin_call(work, refresh=seen is not None, client=client, popular=popular)
         found = stores.run_steps(look_up_content(question, content_key, with_body=True))
         answer, action = decide_answer(found, version, seen)
         if isinstance(action, TakeBack):

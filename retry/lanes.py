@@ -5,13 +5,11 @@ from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import cast
 
-from celery import current_app
 from django.utils.module_loading import import_string
-from kombu.exceptions import OperationalError
 
-from . import metrics, stores
+from . import messages, metrics, stores
 from .conf import conf
-from .errors import QueueUnavailable
+from .errors import QueueUnavailable, StoreUnavailable
 from .scripts import Reply, ScriptCall
 from .work import Argument
 
@@ -57,9 +55,8 @@ def load_line(path: str) -> Line:
 def _publish_to_celery(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
     try:
         with metrics.time_call("broker"):
-            given = [work_key, token, *arguments]
-            current_app.send_task(task, args=given, queue=lane, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:
+            stores.push_message(lane, messages.write_message(task, [work_key, token, *arguments], lane))
+    except StoreUnavailable as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
 
 

@@ -68,6 +68,13 @@ def count_answer(server: str, answer: str) -> None:
         ANSWERS.labels(server, answer).inc()
 
 
+def count_shared_answer() -> None:
+    """Counts a request of main that shared the answer of another: it took no time of its own."""
+    if conf().OBSERVE:
+        labelled_metric(ANSWERS, "main", "shared").inc()
+        REQUEST_SECONDS.observe(0)
+
+
 def count_preparation(task: str, outcome: str, seconds: float) -> None:
     if conf().OBSERVE:
         labelled_metric(PREPARATIONS, task, outcome).inc()

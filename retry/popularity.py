@@ -102,6 +102,21 @@ def is_popular(content_key: str) -> bool:
         return False
 
 
+POPULAR = "1"
+"""The description of content that is known to be popular."""
+
+
+def describe_content(content_key: str) -> str:
+    """Describes the popularity of content for a look: as it is, or, in JSON, for the script to find it out.
+
+    Only without partitions the counts of requests are where the claims are. Empty for content that is not popular.
+    """
+    if not conf().OBSERVE or conf().STATE_PARTITIONS > 1:
+        return POPULAR if is_popular(content_key) else ""
+    counted = content_key.partition(GENERATION_MARK)[0]
+    return json.dumps([content_kind(counted), counted, conf().POPULAR_REQUESTS])
+
+
 def weighted_requests(content_key: str) -> float:
     """Loads the weighted number of the content's requests; 0 for an unknown key. Raises StoreUnavailable."""
     kind = content_kind(content_key)

@@ -289,6 +289,10 @@ class WaitingClients:
         for client in room.clients:
             if client.earliest > now:
                 client.end_at(now, WaitOutcome.READY)
+        if len(ready) < CROWD_CLIENTS:
+            for client in ready:
+                client.release(WaitOutcome.READY)
+            return
         task = asyncio.create_task(self._release(ready, fill=fill))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)

@@ -110,6 +110,27 @@ def execute_call(call: ScriptCall) -> Reply:
         return _execute_on(fast_client(call.server), call)
 
 
+def push_message(queue: str, message: str) -> None:
+    """Puts a message into a queue of the broker, failing fast. Raises StoreUnavailable."""
+    name = "queues" if conf().QUEUES_URL else "state"
+    with translate_errors("state"), _behind_breaker(name, RedisError):
+        servers.run_command(broker_client(), ("LPUSH", queue, message))
+
+
+QUEUE_TIMEOUT_SECONDS = 5
+"""A connection to the broker that is silent for longer is given up."""
+
+
+def wait_for_message(queues: Sequence[str], seconds: int) -> tuple[str, bytes] | None:
+    """Takes the next message from the first of the queues that has one; None if none comes in this time.
+
+    Raises RedisError.
+    """
+    client = _make_client(conf().QUEUES_URL or conf().REDIS_URL, False, QUEUE_TIMEOUT_SECONDS)
+    found = cast("list[bytes] | None", servers.run_command(client, ("BRPOP", *queues, seconds)))
+    return (found[0].decode(), found[1]) if found else None
+
+
 def execute_patiently(call: ScriptCall) -> Reply:
     """Runs one call, and tries again for several seconds. Raises StoreUnavailable."""
     with translate_errors(call.server):
@@ -342,9 +363,9 @@ def count_in_window(
 def _execute_on(server_client: "redis.Redis", call: ScriptCall) -> Reply:
     with metrics.time_call(f"redis.{call.server}"):
         try:
-            return cast(Reply, server_client.execute_command(*call.by_digest()))  # type: ignore[no-untyped-call]
+            return servers.run_command(server_client, call.by_digest())
         except NoScriptError:
-            return cast(Reply, server_client.execute_command(*call.by_text()))  # type: ignore[no-untyped-call]
+            return servers.run_command(server_client, call.by_text())
 
 
 def _unknown_places(replies: Sequence[Reply]) -> list[int]:

@@ -6,9 +6,11 @@ The signature proves that this site wrote every field. A ticket expires.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from django.core.signals import setting_changed
 from django.core.signing import BadSignature, Signer
 
 from .errors import TicketError
@@ -19,6 +21,8 @@ MAX_QUOTED_CHARACTERS = 6000
 """The length within the ticket, where all but letters and digits take three characters."""
 MAX_KEY_CHARACTERS = 500
 MAX_HOST_CHARACTERS = 253
+READ_KEPT = 200
+"""The number of tickets that are not read anew."""
 STATUS_PATH = "/status"
 """The path of the status address, below the waiting instance's path."""
 
@@ -95,6 +99,16 @@ def read_ticket(query: bytes | str, *, now: float, max_age_seconds: float, hosts
 
     `hosts` are the hosts that an absolute `redirect` may name besides a path on this site.
     """
+    ticket = _read_signed(query, hosts)
+    if not now - max_age_seconds <= ticket.issued_at <= now + 60:
+        redirect = "" if ticket.page is None else ticket.redirect
+        raise TicketError("This ticket is too old. Request the content again.", status=403, redirect=redirect)
+    return ticket
+
+
+@lru_cache(maxsize=READ_KEPT)
+def _read_signed(query: bytes | str, hosts: frozenset[str]) -> Ticket:
+    """Reads a ticket of any age. Thousands of clients may have the same one."""
     given = _parse_query(query)
     _require_own_address(given["redirect"], hosts)
     issued_at, _, signature = given["sig"].partition(".")
@@ -114,9 +128,6 @@ def read_ticket(query: bytes | str, *, now: float, max_age_seconds: float, hosts
         _signer().unsign(f"{_signed_text(given, ticket.issued_at)}:{signature}")
     except BadSignature:
         raise TicketError("This ticket was not issued here.", status=403) from None
-    if not now - max_age_seconds <= ticket.issued_at <= now + 60:
-        redirect = "" if ticket.page is None else ticket.redirect
-        raise TicketError("This ticket is too old. Request the content again.", status=403, redirect=redirect)
     return ticket
 
 
@@ -197,3 +208,6 @@ def _signed_text(fields: Mapping[str, str], issued_at: int) -> str:
 
 def _signer() -> Signer:
     return Signer(salt="retry.ticket")  # SECRET_KEY_FALLBACKS still verify: keys rotate
+
+
+setting_changed.connect(lambda **_: _read_signed.cache_clear(), weak=False)  # tests override settings

@@ -11,9 +11,9 @@ from .sites import Site
 
 
 @contextmanager
-def start(_folder: Path, _tile: bytes) -> Iterator[Site]:
-    """A whole site. It has a folder and a tile of its own."""
-    with Stack() as stack:
+def start(_folder: Path, _tile: bytes, **environment: str) -> Iterator[Site]:
+    """A whole site with these settings. It has a folder and a tile of its own."""
+    with Stack(**environment) as stack:
         site = Site(stack.host, painted_tile(stack), stack.data / "slow")
         site.wait_for_cached()
         yield site

@@ -1,17 +1,17 @@
 -- Returns the state of a piece of work, and claims it in the modes begin and refresh. The mode away is a look that notes
 -- an outage of `cache`: contents that were stored before may be lost with it.
 -- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
--- needs: root tokens turns claim_skip lane_rounds
+-- needs: root popularity tokens turns claim_skip lane_rounds
 -- KEYS: root
 -- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers(of this partition) spec default_ms client("" the site itself)
---       popular("1"|"") is_published("1"|"": its publisher orders it) terms(done_ms channel) | faster lanes
--- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms
+--       popular("1"|""|JSON: kind key least) is_published("1"|"": its publisher orders it) terms(done_ms channel) | faster lanes
+-- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms state
 --    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local claim, done, failure = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
 local claims, queued = root .. ':claims', root .. ':queued:' .. lane
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
-local spec, default_ms, client, popular = ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10] == '1'
+local spec, default_ms, client = ARGV[7], tonumber(ARGV[8]), ARGV[9]
 local is_published, terms = ARGV[11] == '1', cjson.decode(ARGV[12])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -19,6 +19,12 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if mode == 'away' then
   redis.pcall('SET', root .. ':away', 1, 'PX', 10000) -- no done mark is in force for longer
   mode = 'look'
+end
+
+local function is_popular()
+  if ARGV[10] == '' or ARGV[10] == '1' then return ARGV[10] == '1' end
+  local kind, key, least = unpack(cjson.decode(ARGV[10]))
+  return weigh_requests(root .. ':popular:' .. kind, root .. ':popular:decays', kind, key) >= least
 end
 
 local function whole(x) return string.format('%.0f', x) end
@@ -54,28 +60,29 @@ if held[1] then
   if now - tonumber(held[5] or 0) >= 1000 then redis.pcall('HSET', claim, 'asked', whole(now)) end
   local wait = math.max(0, tonumber(held[4]) - now)
   local seems_lost = mode == 'begin' and held[3] == lane and now > tonumber(held[4]) + 1000
-  if mode == 'look' or held[2] ~= 'queued' then return {'claimed', held[1], whole(wait)} end
+  if mode == 'look' or held[2] ~= 'queued' then return {'claimed', held[1], whole(wait), held[2]} end
   if not (seems_lost or is_slower(held[3])) then
     local before = nil
     if mode == 'begin' and held[3] == lane then
       before = is_published and hand_over(work, lane, client, held[6] or '')
-        or not is_published and move_ahead(work, lane, client, popular, held[6] or '')
+        or not is_published and move_ahead(work, lane, client, is_popular(), held[6] or '')
     end
-    if not before then return {'claimed', held[1], whole(wait)} end
+    if not before then return {'claimed', held[1], whole(wait), held[2]} end
     wait = expected_wait(before)
     redis.call('HSET', claim, 'expected', whole(now + wait))
-    return {is_published and 'promoted' or 'claimed', held[1], whole(wait)}
+    if is_published then return {'promoted', held[1], whole(wait)} end
+    return {'claimed', held[1], whole(wait), held[2]}
   end
   -- Wanted work in a slower lane, or work whose message seems lost: a second copy, with the same token.
   local ahead = redis.call('ZCARD', queued)
   if not (seems_lost and ahead < limit or not seems_lost and takes_another(ahead)) then
-    return {'claimed', held[1], whole(wait)}
+    return {'claimed', held[1], whole(wait), held[2]}
   end
   if seems_lost then
     wait = expected_wait(redis.call('ZSCORE', queued, work) and count_before(work, lane) or ahead)
   else
     withdraw_from_lane(work, held[3], held[6] or '')
-    wait = expected_wait(join_lane(work, lane, client, popular))
+    wait = expected_wait(join_lane(work, lane, client, is_popular()))
   end
   redis.call('HSET', claim, 'expected', whole(now + wait))
   sweep_after(wait)
@@ -91,7 +98,7 @@ if mode == 'look' then return {'unknown'} end
 
 local ahead = redis.call('ZCARD', queued)
 if not takes_another(ahead) then return {'full', whole(expected_wait(ahead))} end
-local wait = expected_wait(join_lane(work, lane, client, popular))
+local wait = expected_wait(join_lane(work, lane, client, is_popular()))
 
 local token = next_token()
 redis.call('HSET', claim, 'token', token, 'state', 'queued', 'kind', kind, 'since', whole(now),

@@ -350,3 +350,17 @@ def test_a_worker_ends_without_a_successor(
     else:
         monkeypatch.setattr(main_worker, "SUCCESSOR_PATIENCE_SECONDS", -1)
     assert told_to_end(first)
+
+
+@pytest.mark.parametrize("length", ["5", None], ids=["of known length", "in chunks"])
+def test_the_head_of_an_answer_and_its_body_come_together(length: str | None) -> None:
+    sent: list[bytes] = []
+    request = Mock(version=(1, 1), method="GET", headers=[])
+    response = main_worker.JoinedResponse(request, Mock(sendall=sent.append), Config())
+    response.start_response("200 OK", [("Content-Length", length)] if length else [])
+    for part in (b"ab", b"cde"):
+        response.write(part)
+    assert len(sent) == 2
+    assert sent[0].startswith(b"HTTP/1.1 200 OK\r\n")
+    assert sent[0].endswith(b"\r\n\r\nab" if length else b"\r\n\r\n2\r\nab\r\n")
+    assert sent[1] == (b"cde" if length else b"3\r\ncde\r\n")

@@ -152,7 +152,7 @@ def test_every_process_ends_with_supervisord_where_the_system_can_do_it() -> Non
 def test_supervisord_is_told_every_command_as_it_is() -> None:
     parser = parsed(replace(PLAN, python="/a b/100%/python"))
     assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m project.program --end")
-    assert "%%h" in parser["program:paint-now"]["command"]
+    assert "%%h" in parser["program:work"]["command"]
     assert "user" not in parser["supervisord"]
     text = processes.supervisord_configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
     assert "user = root" in text

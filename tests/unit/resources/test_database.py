@@ -159,7 +159,7 @@ def test_the_first_snapshot_is_left_to_the_first_request_when_the_database_is_aw
 
 def test_a_web_process_reads_the_layers_before_its_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bool] = []
-    monkeypatch.setattr("django.core.wsgi.get_wsgi_application", lambda: None)
+    monkeypatch.setattr("django.core.handlers.wsgi.WSGIHandler", lambda: None)
     monkeypatch.setattr(layers, "load_first_snapshot", lambda: read.append(True))
     runpy.run_module("project.wsgi")
     assert read

@@ -64,7 +64,7 @@ class Claims(RuleBasedStateMachine):
     )
     def begin(self, work: Work, lane: str, refresh: bool, client: str, popular: bool) -> tuple[str, int]:
         asked = replace(work, lane=lane, refresh_lane=lane)
-        call = claims.begin_call(asked, refresh=refresh, client=client, is_popular=popular)
+        call = claims.begin_call(asked, refresh=refresh, client=client, popular="1" if popular else "")
         found = claim_state.read_claim_state(stores.execute_call(call))
         claim = self.held.get(work.key)
         match found:

@@ -18,7 +18,7 @@ from retry import claim_state, claims, contents, headers, popularity, stores
 from retry.contents import Prepared
 from retry.decision import Refuse
 from retry.deferral import find_answer, serve_or_defer
-from retry.errors import QueueUnavailable
+from retry.errors import QueueUnavailable, StoreUnavailable
 from retry.scripts import ScriptCall
 from retry.tickets import MAX_REDIRECT_CHARACTERS, Ticket, read_ticket
 from retry.work import Work
@@ -353,7 +353,7 @@ def test_a_tag_alone_decides_whatever_the_date_is(work: Work) -> None:
 def test_without_the_broker_no_claim_is_left_and_the_log_says_why(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("celery.current_app.send_task", Mock(side_effect=OSError("refused")))
+    monkeypatch.setattr("retry.stores.push_message", Mock(side_effect=StoreUnavailable("refused")))
     assert ask(work).status_code == 503
     assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}")
     (record,) = [record for record in caplog.records if record.name == "tarry.serving"]

@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from retry import claim_state, claims, line, stores
 from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone
+from retry.popularity import POPULAR
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support.claim_calls import finish, make_due, queued, swept
@@ -18,9 +19,9 @@ pytestmark = pytest.mark.usefixtures("servers")
 NAMED = Work("paint:named", "paint", "paint.now", "paint.refresh", "t", ("a", 1))
 
 
-def ask(key: str, client: str, **given: Any) -> claim_state.ClaimState:
-    work = replace(NAMED, key=key, lane=given.pop("lane", NAMED.lane))
-    call = claims.begin_call(work, refresh=False, client=client, **given)
+def ask(key: str, client: str, *, is_popular: bool = False, lane: str = NAMED.lane) -> claim_state.ClaimState:
+    work = replace(NAMED, key=key, lane=lane)
+    call = claims.begin_call(work, refresh=False, client=client, popular=POPULAR if is_popular else "")
     return claim_state.read_claim_state(stores.execute_call(call))
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 from pytest_django import Settings
 
-from retry import lanes
+from retry import lanes, stores
+from retry.messages import Message, read_message
 from retry.work import Argument
 
 handed: list[tuple[object, ...]] = []
@@ -20,9 +21,7 @@ def test_work_goes_to_the_publisher_that_its_lane_names_or_else_to_the_queue_of_
 ) -> None:
     sent: list[tuple[object, ...]] = []
     handed.clear()
-    monkeypatch.setattr(
-        "celery.current_app.send_task", lambda task, args, queue, **_: sent.append((task, *args, queue))
-    )
+    monkeypatch.setattr(stores, "push_message", lambda queue, text: sent.append((read_message(text), queue)))
     settings.RETRY_LANES = {
         "paint.now": {"limit": 1, "workers": 1},
         "elsewhere": {"limit": 1, "workers": 1, "publisher": f"{__name__}.take"},
@@ -33,5 +32,8 @@ def test_work_goes_to_the_publisher_that_its_lane_names_or_else_to_the_queue_of_
     assert sent == []
     lanes.publish_work("t", "w:1", 5, ("a",), "paint.now")
     lanes.publish_work("t", "w:2", 6, (), "not.among.the.settings")
-    assert sent == [("t", "w:1", 5, "a", "paint.now"), ("t", "w:2", 6, "not.among.the.settings")]
+    assert sent == [
+        (Message("t", ("w:1", 5, "a"), {}), "paint.now"),
+        (Message("t", ("w:2", 6), {}), "not.among.the.settings"),
+    ]
     assert len(handed) == 2

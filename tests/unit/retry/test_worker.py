@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
@@ -255,27 +256,51 @@ def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
     assert min(left_ms) > 0
 
 
-def test_nothing_renews_a_lease_when_its_work_has_ended(work: Work) -> None:
-    prepare(work.key, begin(work), lambda: {"a": TILE})
-    renewing = [thread for thread in threading.enumerate() if thread.name == "lease"]
-    for thread in renewing:
-        thread.join(1)
-    assert not any(thread.is_alive() for thread in renewing)
+def count_renewals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tokens whose leases are renewed, as they come."""
+    renewed: list[int] = []
+    renew = claims.renew_call
+
+    def watch(work_key: str, token: int) -> ScriptCall:
+        renewed.append(token)
+        return renew(work_key, token)
+
+    monkeypatch.setattr(claims, "renew_call", watch)
+    return renewed
+
+
+def make_slowly() -> dict[str, Prepared]:
+    time.sleep(0.05)
+    return {"a": TILE}
+
+
+def test_nothing_renews_a_lease_when_its_work_has_ended(
+    work: Work, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.RETRY_LEASE_SECONDS = 0.03
+    renewed = count_renewals(monkeypatch)
+    for each in (work, replace(work, key="other")):  # by the thread that there is
+        prepare(each.key, begin(each), make_slowly)
+    number = len(renewed)
+    time.sleep(0.05)
+    assert len(renewed) == number > 2
 
 
 def test_the_lease_is_not_renewed_for_ever(work: Work, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     settings.RETRY_LEASE_SECONDS = 0.03
     settings.RETRY_MAX_PREPARE_SECONDS = 0.1
-    ended = threading.Event()
-    renew = worker._renew_lease_until
+    renewed, late = count_renewals(monkeypatch), list[int]()
 
-    def watch(*arguments: object) -> None:
-        renew(*arguments)  # type: ignore[arg-type]
-        ended.set()
+    def make() -> dict[str, Prepared]:
+        time.sleep(0.2)
+        late.append(len(renewed))
+        time.sleep(0.1)
+        return {"a": TILE}
 
-    monkeypatch.setattr(worker, "_renew_lease_until", watch)
-    prepare(work.key, begin(work), lambda: {"a": TILE} if ended.wait(5) else {})
+    prepare(work.key, begin(work), make)
     assert body("a") == b"tile"
+    assert late == [len(renewed)]
+    assert renewed
 
 
 def test_the_worker_of_skipped_work_prepares_nothing(work: Work, servers: RedisServers) -> None:

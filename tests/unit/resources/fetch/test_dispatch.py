@@ -90,7 +90,7 @@ def some_works(number: int) -> list[Work]:
 
 
 def request(work: Work, client: str, *, is_popular: bool = False) -> claim_state.ClaimState:
-    call = claims.begin_call(work, refresh=False, client=client, is_popular=is_popular)
+    call = claims.begin_call(work, refresh=False, client=client, popular="1" if is_popular else "")
     found = claim_state.read_claim_state(stores.execute_call(call))
     if isinstance(found, claim_state.ClaimBegun | claim_state.ClaimPromoted):
         publish(work, found.token, WORK.lane)
