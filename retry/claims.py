@@ -6,6 +6,7 @@ Also reads the durations that the ends of claims record by kind of work.
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, takewhile
 from statistics import fmean
 from typing import Any, Literal
@@ -183,8 +184,13 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 def finish_terms() -> str:
     """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
-    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": FAILURE_RECORDS.most_in_partition}
-    return json.dumps({**_end_terms(), **bounds})
+    return _finish_terms_json(int(conf().RETRY_DONE_SECONDS * 1000), FAILURE_RECORDS.most_in_partition)
+
+
+@lru_cache(maxsize=4)
+def _finish_terms_json(done_ms: int, most_failures: int) -> str:
+    terms = {"channel": FINISHED_CHANNEL, "done_ms": done_ms}
+    return json.dumps({**terms, "kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": most_failures})
 
 
 def place_call(work_key: str) -> ScriptCall:

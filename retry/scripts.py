@@ -7,7 +7,7 @@ lua/parts/claim_start.lua.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from pathlib import Path
 from typing import Literal
@@ -47,19 +47,29 @@ def register_scripts(folder: Path, namespace: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """One script to run on one server. Does not run it: the stores do."""
+    """One script to run on one server. Does not run it: the stores do.
+
+    `item` has further arguments, of a script that takes them for several items, with the other arguments for all of
+    them. Its reply is a list with the reply for each item, or that item's error.
+    """
 
     server: Server
     script: str
     keys: Sequence[str]
     arguments: Sequence[str | int | float | bytes] = ()
+    item: Sequence[str | int | float | bytes] = ()
 
     def by_digest(self) -> tuple[str | int | float | bytes, ...]:
-        return ("EVALSHA", _DIGESTS[self.script], len(self.keys), *self.keys, *self.arguments)
+        return ("EVALSHA", _DIGESTS[self.script], len(self.keys), *self.keys, *self.arguments, *self.item)
 
     def by_text(self) -> tuple[str | int | float | bytes, ...]:
         """The command for a server that has not seen the script yet, or lost it in a restart."""
-        return ("EVAL", _TEXTS[self.script], len(self.keys), *self.keys, *self.arguments)
+        return ("EVAL", _TEXTS[self.script], len(self.keys), *self.keys, *self.arguments, *self.item)
+
+
+def join_calls(calls: Sequence[ScriptCall]) -> ScriptCall:
+    """Returns one call with the items of all: calls of one script whose other arguments are alike."""
+    return replace(calls[0], item=[part for call in calls for part in call.item])
 
 
 register_scripts(Path(__file__).parent / "lua")

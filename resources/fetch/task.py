@@ -127,11 +127,12 @@ class TaskCall:
     arguments: tuple[Argument, ...]
 
     @classmethod
-    def parse(cls, payload: str) -> Self:
-        """Parses a `payload`. Raises ValueError for any other text."""
+    def parse(cls, payload: str, token: int | None = None) -> Self:
+        """Parses a `payload`; `token` replaces its own. Raises ValueError for any other text."""
         try:
             held = json.loads(payload)
-            return cls(held["task"], held["work"], int(held["token"]), tuple(held["arguments"]))
+            token = int(held["token"]) if token is None else token
+            return cls(held["task"], held["work"], token, tuple(held["arguments"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a task call: {payload[:100]}") from error
 

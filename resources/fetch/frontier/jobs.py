@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from retry import scripts
+from retry.errors import StoreUnavailable
 from retry.scripts import Reply
 
 scripts.register_scripts(Path(__file__).parent / "lua", "fetch")
@@ -321,6 +322,14 @@ def _parse_one_claimed(how: bytes, parts: Iterable[Any]) -> ClaimedJob | DeadJob
 
 
 JobAfterReport = JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost
+
+
+def parse_only(reply: Reply) -> Reply:
+    """Returns the reply for the one item of a call. Raises StoreUnavailable for its error."""
+    [found] = cast(list[Reply], reply)
+    if isinstance(found, Exception):
+        raise StoreUnavailable(f"state: {found}")
+    return found
 
 
 def parse_reported(reply: Reply) -> tuple[bool, JobAfterReport]:

@@ -131,6 +131,11 @@ def _call_plain(script: str, *arguments: str | int | float) -> ScriptCall:
     return ScriptCall("state", f"fetch.{script}", [partition_root("retry", 0)], arguments)
 
 
+def _call_for_item(script: str, shared: Sequence[str], *item: str | int | float) -> ScriptCall:
+    """The call of a script for several items, with one of them. Its reply is for parse_only."""
+    return ScriptCall("state", f"fetch.{script}", [partition_root("retry", 0)], (_rules_json(), *shared), item)
+
+
 def _rules_json() -> str:
     """Returns the numbers for every script, as JSON. The time is Redis' own; a test may put a `now` (ms) in here."""
     return f'{{"luck":{random.random():.6f},{_numbers_json(configured_politeness())}'
@@ -200,12 +205,12 @@ def report_and_finish_work(
             step = "again" if counts else "later"
         case PutJobBack():
             step = "back"
-    latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000
-    came = (outcome.verdict.value, outcome.status, latency_ms, retry_after_ms, outcome.bytes)
-    of_work = (finish_terms(), *ending.arguments) if ending else ()
-    return frontier_jobs.parse_reported(
-        (yield call_script("report", machine, job.key, job.token, *came, step, version, again_seconds * 1000, *of_work))
-    )
+    times_ms = (outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000)
+    came = (outcome.verdict.value, outcome.status, *times_ms, outcome.bytes)
+    of_work = () if ending is None else ending.arguments
+    of_job = (job.key, job.token, *came, step, version, again_seconds * 1000, len(of_work), *of_work)
+    reply = yield _call_for_item("report", (machine, finish_terms()), *of_job)
+    return frontier_jobs.parse_reported(frontier_jobs.parse_only(reply))
 
 
 def finish_job(job: ClaimedJob, version: int | None = None) -> Steps[JobEnded | MoreWaiters | JobLost]:
@@ -264,7 +269,8 @@ def take_turn(url: str, egress: str, most_wait_seconds: float) -> Steps[TurnGran
 
 def read_domain_rest(scope: str) -> Steps[float]:
     """Returns the seconds for which the domain of a claimed job is blocked after all. 0: its request may be sent."""
-    return float(cast(bytes, (yield call_script("rest", scope)))) / 1000
+    reply = yield _call_for_item("rest", (), scope)
+    return float(cast(bytes, frontier_jobs.parse_only(reply))) / 1000
 
 
 def report_served_turn(

@@ -146,13 +146,6 @@ class ProxyNotFoundError(OSError):
     """The name of a proxy that has no address."""
 
 
-class DisconnectedError(aiohttp.ClientError):
-    """The server closed or reset the connection in place of an answer.
-
-    It is not one of the errors on which aiohttp sends a request again by itself.
-    """
-
-
 def failure_of_error(error: Exception) -> FetchError:
     """Returns the failure that an error stands for. Ignores the state of the fetch."""
     refusal = next((each for each in _walk_causes(error) if isinstance(each, AddressRefusedError)), None)

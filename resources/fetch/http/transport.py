@@ -9,15 +9,14 @@ refuses addresses that are not global.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from http.cookies import SimpleCookie
 from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, hdrs
+from aiohttp import ClientRequest, ClientResponse, hdrs
 from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDict
 from yarl import URL
@@ -99,29 +98,17 @@ Then another connection is taken.
 """
 
 
-class _NoCookies(aiohttp.DummyCookieJar):
-    """Holds no cookies, and makes no empty set of them for each request."""
-
-    _none: SimpleCookie = SimpleCookie()
-
-    def filter_cookies(self, request_url: URL) -> "SimpleCookie":
-        return self._none
-
-
 class Exchanges:
-    """A session of aiohttp, set up to do nothing by itself."""
+    """Requests and answers by aiohttp's connector. Its session sends nothing: it would look for cookies, redirects,
+    traces and proxies each time, and send some requests again by itself.
+    """
 
     def __init__(self, connector: aiohttp.TCPConnector, user_agent: str, proxy: HttpProxy | None = None) -> None:
         self._proxy = proxy
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=_NoCookies(),
-            auto_decompress=False,
-            trust_env=False,
-            headers={"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS},
-            max_field_size=MAX_HEADER_FIELD_BYTES,
-            max_headers=MAX_HEADER_FIELDS,
-            middlewares=(_send_only_once,),
+        self._connector = connector
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._fields = CIMultiDict(
+            {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS}
         )
 
     async def ask(self, route: FetchRoute, limits: FetchLimits) -> ClientResponse:
@@ -137,23 +124,25 @@ class Exchanges:
         headers = route.headers()
         options = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
         if route.method == "POST" or route.body:  # aiohttp would make up a type
-            options["skip_auto_headers"] = (hdrs.CONTENT_TYPE,)
+            options["skip_auto_headers"] = {hdrs.CONTENT_TYPE}
         for tries in range(1, MAX_STALE_TRIES + 1):
             attempt = guard.ConnectionAttempt()
             guard.current_attempt.set(attempt)
             try:
-                return await self._session.request(
+                request = ClientRequest(
                     route.method,
                     url,
+                    headers=self._with_own_fields(headers),
                     data=route.body or None,
-                    headers=headers,
-                    allow_redirects=False,
-                    timeout=_connect_timeout(limits.connect_seconds),
+                    session=self._session,
                     **options,
                 )
+                return await self._send(request, _connect_timeout(limits.connect_seconds))
             except aiohttp.ConnectionTimeoutError as error:
                 raise self._no_connection(route) from error
-            except (guard.DisconnectedError, aiohttp.ClientResponseError) as error:
+            except aiohttp.ClientConnectorError as error:
+                raise guard.failure_of_error(error) from error
+            except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError) as error:
                 # On a connection of its own the request was read: it is not sent twice.
                 if attempt.connected or route.method == "POST" or tries == MAX_STALE_TRIES:
                     raise guard.failure_of_error(error) from error
@@ -167,9 +156,40 @@ class Exchanges:
         """Returns aiohttp's options for the proxy. Raises FetchError for an origin that must not be requested."""
         await proxy.judge(route.target, limits.connect_seconds)
         if route.target.scheme == "https":  # they go into the request for a tunnel
-            return {"proxy": proxy.url, "proxy_headers": proxy.fields}
+            return {"proxy": proxy.url, "proxy_headers": self._with_own_fields(proxy.fields)}
         headers.update(proxy.fields)  # aiohttp adds them to the first request of each connection only
         return {"proxy": proxy.url}
+
+    def _with_own_fields(self, fields: Mapping[str, str]) -> CIMultiDict[str]:
+        every = self._fields.copy()
+        every.update(fields)
+        return every
+
+    async def _send(self, request: ClientRequest, timeout: aiohttp.ClientTimeout) -> ClientResponse:
+        """Sends the request once, and waits for the head of its answer."""
+        try:
+            connection = await self._connector.connect(request, [], timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {request.url.host}") from error
+        try:
+            assert connection.protocol is not None
+            connection.protocol.set_response_params(
+                skip_payload=request.method == hdrs.METH_HEAD,
+                read_until_eof=True,
+                auto_decompress=False,
+                max_field_size=MAX_HEADER_FIELD_BYTES,
+                max_headers=MAX_HEADER_FIELDS,
+            )
+            response = await request.send(connection)
+            try:
+                await response.start(connection)
+            except BaseException:
+                response.close()
+                raise
+        except BaseException:
+            connection.close()
+            raise
+        return response
 
     def _no_connection(self, route: FetchRoute) -> FetchError:
         """Returns the error of a connection that timed out. With TLS, the origin beyond a tunnel may be silent."""
@@ -228,13 +248,3 @@ def _retrieve_exception(closed: "asyncio.Future[None]") -> None:
 def _connect_timeout(connect_seconds: float) -> aiohttp.ClientTimeout:
     """Returns the timeout for DNS, the connection and TLS alone. The rest is `FetchPace`'s."""
     return aiohttp.ClientTimeout(total=None, connect=connect_seconds)
-
-
-async def _send_only_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Keeps aiohttp from sending a request again on its own, by renaming the errors on which it does."""
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise guard.DisconnectedError(str(error)) from error

@@ -319,7 +319,7 @@ def _parse_calls(waiters: Iterable[Waiter]) -> list[TaskCall]:
     found = []
     for waiter in waiters:
         try:
-            found.append(replace(TaskCall.parse(waiter.payload), token=waiter.token))
+            found.append(TaskCall.parse(waiter.payload, waiter.token))
         except ValueError as error:
             _log.error("not a task call", extra={"waiter": waiter.id, "error": str(error)})
     return found

@@ -1,6 +1,10 @@
 -- After a fail-over or a restart another server answers: it may lack the last writes, and have another clock. Tokens then
 -- go on from a minute later, so that none is given twice; and waiting clients get the time to ask again.
+local is_same_server = false  -- known in this step
+
 local function notice_other_server(now_us)
+  if is_same_server then return end
+  is_same_server = true
   local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
   local known = redis.call('GET', root .. ':server')
   if known == run_id then return end

@@ -9,7 +9,7 @@
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
-local MOST_MOVES, MOST_TRIES, LONGEST_MS = 32, 16, 60000
+local LEAST_MOVES, MOST_MOVES, MOST_TRIES, LONGEST_MS = 8, 32, 16, 60000
 local lanes, room, found, number = {}, {}, {}, 0
 for place = 7, #ARGV, 2 do
   lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
@@ -89,16 +89,28 @@ end
 -- jobs is handed out. And the lines that are empty in Redis.
 local brought, found_empty = {}, {}
 
+-- Where enough are in the line, a few more are brought: one that is handed out at once need not be put there.
 local function bring_due(lane, priority, way)
   local line = line_of('due', lane, priority, way)
   if brought[line] then return line end
   brought[line] = {}
-  for _, scope in ipairs(due(line_of('waiting', lane, priority, way), MOST_MOVES)) do
+  local lacking = most + LEAST_MOVES - redis.call('ZCARD', line)
+  local number = math.max(LEAST_MOVES, math.min(MOST_MOVES, lacking))
+  for _, scope in ipairs(due(line_of('waiting', lane, priority, way), number)) do
     local d = domain(scope)
     place(d)
     table.insert(brought[line], d)
   end
   return line
+end
+
+-- Saves a domain that has another place in line, or none.
+local function save_moved(d)
+  save(d)
+  for _, lane in ipairs(LANES) do
+    local line = d['at_' .. lane]
+    found_empty[line], found_empty[short_line(line) or ''] = nil, nil
+  end
 end
 
 -- The first of the line in Redis, after the changes of this call: read by ZREVRANGE or ZRANGE.
@@ -110,8 +122,7 @@ local function first_there(read, line)
       found_empty[line] = not one[1]
       return one[1], tonumber(one[2])
     end
-    save(d)
-    found_empty = {}
+    save_moved(d)
   end
 end
 
@@ -167,8 +178,7 @@ local function place_again(d, lane)
   local before = d['at_' .. lane]
   place(d)
   if d['at_' .. lane] == '' or d['at_' .. lane] == before or allowed_at(d) > now then return end
-  save(d)
-  found_empty = {}
+  save_moved(d)
 end
 
 -- The next job of a domain, and its fields to set; nothing if its address has just expired.

@@ -1,6 +1,7 @@
 """Jobs of several waiters, held or lost by fetchers, and works that start and end with them."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from pytest_django import Settings
@@ -9,6 +10,7 @@ from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.queue import AfterReport, EndJob, HoldJob, PutJobBack, RetryJob
 from retry import claim_state, claims, stores
 from retry.errors import PreparationError
+from retry.scripts import join_calls
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support import frontier
@@ -296,3 +298,30 @@ def test_a_job_ends_although_its_work_is_somebody_elses_by_now() -> None:
     held, token = claimed_for(WORK)
     assert report_and_finish(held, claims.stored_end(WORK.key, token - 1, 0.1)) == (False, jobs.JobEnded())
     assert isinstance(look(WORK), claim_state.ClaimTaken)
+
+
+def test_several_reports_in_one_call_are_those_of_each_alone() -> None:
+    frontier.enqueue(frontier.job("1", "a.example.com"), frontier.job("1", "b.example.com"))
+    held = {job.host: job for job in (frontier.claimed(), frontier.claimed())}
+    outcomes = {"a.example.com": frontier.OK, "b.example.com": frontier.THROTTLED}
+    calls = [
+        next(queue.report_and_finish_work(held[host], "m", outcome, EndJob(held[host].version)))
+        for host, outcome in outcomes.items()
+    ]
+    [served, refused] = cast(list[list[bytes]], stores.execute_call(join_calls(calls)))
+    assert [served[1], refused[1]] == [b"ended", b"again"]
+    assert frontier.record("a.example.com")["ok"] == "1"
+    assert frontier.record("b.example.com")["throttled"] == "1"
+
+
+def test_a_report_that_fails_leaves_the_others_and_can_be_made_again(clock: Clock) -> None:
+    frontier.enqueue(frontier.job("1"), frontier.job("2"))
+    held = [frontier.next_claimed(clock), frontier.next_claimed(clock)]
+    calls = [next(queue.report_and_finish_work(job, "m", frontier.OK, EndJob(job.version))) for job in held]
+    broken = replace(calls[0], item=[*calls[0].item[:6], "many", *calls[0].item[7:]])  # not a number of bytes
+    [first, second] = cast(list[object], stores.execute_call(join_calls([broken, calls[1]])))
+    assert isinstance(first, Exception)
+    assert second == [0, b"ended"]
+    assert frontier.record()["in_flight"] == "1"
+    assert frontier.report(held[0]) == jobs.JobEnded()
+    assert frontier.record()["in_flight"] == "0"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -51,6 +52,13 @@ async def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
 def _scripts(tmp_path: Path) -> None:
     (tmp_path / "echo.lua").write_text("return ARGV[1]\n")
     (tmp_path / "refuse.lua").write_text("return redis.error_reply('no room')\n")
+    (tmp_path / "each.lua").write_text(
+        "local found = {}\n"
+        "for place = 2, #ARGV do\n"
+        "  found[#found + 1] = ARGV[place] == 'bad' and redis.error_reply('no room') or ARGV[1] .. ARGV[place]\n"
+        "end\n"
+        "return found\n"
+    )
     scripts.register_scripts(tmp_path, "trips")
 
 
@@ -114,3 +122,30 @@ async def test_one_that_is_refused_takes_no_other_along(trips: RedisTrips) -> No
     found = await asyncio.gather(refused, trips.run(stores.make_single_step(echo("a"))), return_exceptions=True)
     assert isinstance(found[0], StoreUnavailable)
     assert found[1] == b"a"
+
+
+def each(item: str) -> ScriptCall:
+    return ScriptCall("state", "trips.each", [], ["item "], [item])
+
+
+async def test_calls_for_items_of_one_script_go_as_one(trips: RedisTrips, shared: list[int]) -> None:
+    calls = [each("a"), echo("b"), each("c")]
+    found = await asyncio.gather(*(trips.run(stores.make_single_step(call)) for call in calls))
+    assert found == [[b"item a"], b"b", [b"item c"]]
+    assert shared == [2]
+
+
+async def test_a_call_has_no_more_items_than_keep_the_server_busy_for_a_moment(
+    trips: RedisTrips, shared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_claims, "MAX_ITEMS_PER_CALL", 2)
+    found = await asyncio.gather(*(trips.run(stores.make_single_step(each(name))) for name in "abc"))
+    assert found == [[b"item a"], [b"item b"], [b"item c"]]
+    assert shared == [2]
+
+
+async def test_an_item_that_is_refused_takes_no_other_along(trips: RedisTrips) -> None:
+    found = await asyncio.gather(*(trips.run(stores.make_single_step(each(name))) for name in ("a", "bad", "c")))
+    assert [found[0], found[2]] == [[b"item a"], [b"item c"]]
+    [refused] = cast(list[Exception], found[1])
+    assert "no room" in str(refused)
