@@ -15,10 +15,11 @@ REACH_SECONDS: the work's lease is not renewed meanwhile.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import Enum
 from functools import wraps
 from itertools import islice
 from threading import Event, RLock, Thread
@@ -118,6 +119,34 @@ ROWS_PER_STATEMENT = 500
 
 ModelRow = TypeVar("ModelRow", bound=models.Model)
 Item = TypeVar("Item")
+
+
+def insert_rows(
+    model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[Any]], on_conflict: str = ""
+) -> None:
+    """Inserts rows of the values of these fields, in portions, with that end of the statement. Raises DatabaseError.
+
+    Django's own way of making each row takes three times as long.
+    """
+    table, columns = _quote(model._meta.db_table), ", ".join(_quote(name) for name in names)
+    places = f"({', '.join(['%s'] * len(names))})"
+    for some in split_portions(rows):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {table} ({columns}) VALUES {', '.join([places] * len(some))} {on_conflict}",  # noqa: S608  own names
+                [plain_value(value) for row in some for value in row],
+            )
+
+
+def plain_value(value: Any) -> Any:
+    """Returns the value as the database's driver takes it."""
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+def _quote(name: str) -> str:
+    return str(connection.ops.quote_name(name))
 
 
 def update_in_order(some: models.QuerySet[ModelRow], **values: Any) -> int:

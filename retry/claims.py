@@ -93,7 +93,7 @@ def _make_look_call(  # noqa: PLR0917  # the arguments of a script
     limit, workers = conf().lane_share(lane) if lane else (0, 1)
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     is_published = bool(lane) and "publisher" in lanes[lane]
-    asked = (client, popular, "1" if is_published else "", json.dumps(_end_terms()))
+    asked = (client, popular, "1" if is_published else "", _write_terms(**_end_terms()))
     arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS, *asked)
     return _call_at(work_key, "look", *arguments, *faster_lanes)
 
@@ -184,13 +184,14 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 def finish_terms() -> str:
     """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
-    return _finish_terms_json(int(conf().RETRY_DONE_SECONDS * 1000), FAILURE_RECORDS.most_in_partition)
+    bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": FAILURE_RECORDS.most_in_partition}
+    return _write_terms(**_end_terms(), **bounds)
 
 
-@lru_cache(maxsize=4)
-def _finish_terms_json(done_ms: int, most_failures: int) -> str:
-    terms = {"channel": FINISHED_CHANNEL, "done_ms": done_ms}
-    return json.dumps({**terms, "kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": most_failures})
+@lru_cache(maxsize=8)
+def _write_terms(**terms: int | str) -> str:
+    """Terms as JSON: the same ones go with each call."""
+    return json.dumps(terms)
 
 
 def place_call(work_key: str) -> ScriptCall:

@@ -15,7 +15,10 @@ MEGABYTES, SMALL_MEGABYTES = 700, 380
 
 def measure() -> Iterator[Figure | Note]:
     """All processes of `make run` with the demo, after a first tile, shared pages divided among them (PSS)."""
-    for name, environment, bound in (("default", {}, MEGABYTES), ("SMALL=1", {"SMALL": "1"}, SMALL_MEGABYTES)):
+    for name, environment, bound in (
+        ("default", {"FETCHERS": "2"}, MEGABYTES),
+        ("SMALL=1", {"SMALL": "1"}, SMALL_MEGABYTES),
+    ):
         with Stack(DEMO="1", **environment) as stack:
             painted_tile(stack)
             time.sleep(REST_SECONDS)

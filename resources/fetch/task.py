@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, cast, runtime_checkable
 
 from retry.contents import Prepared
+from retry.errors import PreparationError
 from retry.work import Argument
 
 from .http.messages import BodyDropped, Fetched, FetchFailed, FetchRequest, Head, NotModified
@@ -51,6 +52,35 @@ def is_at_once(task: FetchTask) -> bool:
     They run in the event loop then, unless the body is in a file. All other fetches wait for them.
     """
     return getattr(task, "at_once", False) is True
+
+
+class OutcomeHandover(Protocol):
+    """A task that hands some outcomes over to a thread of its own, which takes many at once: see `find_handover`."""
+
+    def hand_over(
+        self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument, **fence: int
+    ) -> "Future[Mapping[str, Prepared]] | None":
+        """Returns a future of the contents, at once: it runs in the event loop. None: `prepare` takes the outcome."""
+
+
+def find_handover(task: FetchTask) -> OutcomeHandover | None:
+    """Returns the task if it has `hand_over`, which is asked before `prepare`."""
+    return cast(OutcomeHandover, task) if hasattr(task, "hand_over") else None
+
+
+CallPlan = FetchRequest | Mapping[str, Prepared] | PreparationError
+
+
+class BulkFetchTask(Protocol):
+    """A task that plans many fetches with fewer queries than by `fetch` for each: see `find_bulk_task`."""
+
+    def fetch_many(self, calls: Sequence[tuple[tuple[Argument, ...], int]]) -> Sequence[CallPlan]:
+        """Returns what `fetch` returns, or raises, for calls given by their arguments and their claims' tokens."""
+
+
+def find_bulk_task(task: FetchTask) -> BulkFetchTask | None:
+    """Returns the task if it has `fetch_many`, which then runs in the place of `fetch`."""
+    return cast(BulkFetchTask, task) if hasattr(task, "fetch_many") else None
 
 
 def settles_waits(task: FetchTask) -> bool:

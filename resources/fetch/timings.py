@@ -18,9 +18,10 @@ from operator import attrgetter
 from threading import Lock
 from typing import Self
 
-from django.db import DataError, IntegrityError, connections, router, transaction
+from django.db import DataError, IntegrityError, connections
 from django.db import Error as DatabaseError
 
+from .. import database
 from ..database import usable_connections
 from .http.limit_scopes import MAX_SCOPE_CHARACTERS, strip_egress, url_scopes
 from .http.messages import BodyDropped, Fetched, FetchFailed, FetchRequest, NotModified, Outcome
@@ -196,23 +197,11 @@ def write_records(records: Iterable[FetchRecord]) -> None:
     """Writes the records, and a row for each domain without one. Raises DatabaseError."""
     records = list(records)
     with usable_connections():
-        scopes = {name for row in records if row.scope for name in (row.scope, strip_egress(row.scope))}
+        scopes = {name for one in records if one.scope for name in (one.scope, strip_egress(one.scope))}
         unknown = scopes.difference(FetchDomain.objects.filter(scope__in=scopes).values_list("scope", flat=True))
         # Another fetcher may be at the same.
         FetchDomain.objects.bulk_create([FetchDomain(scope=scope) for scope in sorted(unknown)], ignore_conflicts=True)
-        _insert(records)
-
-
-def _insert(records: Sequence[FetchRecord]) -> None:
-    """Inserts the timings by one statement, prepared once. Instances of the model would cost several times as much."""
-    database = router.db_for_write(FetchTiming)
-    connection = connections[database]
-    quote, adapt = connection.ops.quote_name, connection.ops.adapt_datetimefield_value
-    columns, values = ", ".join(map(quote, RECORD_FIELDS)), ", ".join(["%s"] * len(RECORD_FIELDS))
-    statement = f"INSERT INTO {quote(FetchTiming._meta.db_table)} ({columns}) VALUES ({values})"  # noqa: S608  our names
-    rows = [(adapt(started_at), *others) for started_at, *others in map(_values_of, records)]
-    with transaction.atomic(using=database), connection.cursor() as cursor:
-        cursor.executemany(statement, rows)
+        database.insert_rows(FetchTiming, RECORD_FIELDS, map(_values_of, records))
 
 
 def prune_timings(before: datetime, seconds: float) -> int:

@@ -62,6 +62,7 @@ def environment_of(data: Path, runtime: Path, port: int) -> dict[str, str]:
         "RUNTIME_DIR": str(runtime),
         "PORT": str(port),
         "DEMO": "0",
+        "FETCHERS": "1",  # tests that kill or freeze the fetcher mean all of them
         "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
         "FEEDS_SCAN_SECONDS": "1",
         "FEEDS_PUSH": "1",  # though no other server can reach this address

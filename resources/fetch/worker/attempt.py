@@ -8,9 +8,9 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import cast
 
@@ -18,81 +18,24 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from resources.database import run_in_thread
 from retry.conf import conf
-from retry.contents import Prepared
-from retry.errors import PreparationError, StoreUnavailable
+from retry.errors import StoreUnavailable
 from retry.metrics import labelled_metric
 
 from .. import conf as fetch_conf
-from .. import host_settings
 from ..frontier import politeness, queue
 from ..frontier.jobs import ClaimedJob, FetchLane, TurnTooFar
-from ..host_settings import HostHeader
 from ..http import limit_scopes
 from ..http.client import FetchClient, OnSlowBody, may_send_from
 from ..http.deadlines import FetchPolicy
 from ..http.limit_scopes import url_scopes
 from ..http.messages import BodyDropped, Failure, FetchError, FetchFailed, FetchRequest, Head, Outcome, OutcomeTiming
-from ..task import FetchTask, SparingFetchTask, TaskCall, fence_of, is_at_once, sends_secrets
+from ..task import FetchTask, SparingFetchTask, TaskCall
 from ..timings import FetchRecord, TimingRecorder
+from .handovers import HandoverResults
 from .held_claims import RedisTrips
+from .planner import RequestPlanner
 
 _log = logging.getLogger("tarry.fetching")
-
-
-@dataclass(slots=True)
-class FetchPlan:
-    """The request, None without one; the impossible task calls, and those already done."""
-
-    fetch: FetchRequest | None = None
-    impossible: dict[TaskCall, PreparationError] = field(default_factory=dict)
-    done: dict[TaskCall, Mapping[str, Prepared]] = field(default_factory=dict)
-
-
-def plan_request(calls: Sequence[TaskCall]) -> FetchPlan:
-    """Plans the request of the task calls. Runs in a thread. Raises unexpected errors of a task."""
-    return _plan_with_headers(calls, host_settings.headers_for_host)
-
-
-def plan_request_at_once(calls: Sequence[TaskCall]) -> FetchPlan | None:
-    """Plans without a thread; returns None if a task might have to wait. Raises as `plan_request` does."""
-    known = host_settings.headers_snapshot.current()
-    if known is None or not all(is_at_once(fetch_conf.find_task(call.task)) for call in calls):
-        return None
-    return _plan_with_headers(calls, lambda host: known.get(host, ()))
-
-
-def _plan_with_headers(calls: Sequence[TaskCall], headers_of: Callable[[str], Sequence[HostHeader]]) -> FetchPlan:
-    planned: list[FetchRequest] = []
-    found = FetchPlan()
-    for call in calls:
-        try:
-            task = fetch_conf.find_task(call.task)
-            what = task.fetch(*call.arguments, **fence_of(task, call))
-        except PreparationError as error:
-            found.impossible[call] = error
-            continue
-        if isinstance(what, FetchRequest):
-            planned.append(what)
-        else:
-            found.done[call] = what
-    if planned:
-        fetch = planned[0]
-        if len(planned) > 1:  # a body that is not modified for one call may be new to another
-            fetch = replace(fetch, etag=None, last_modified=None, head_first=False)
-        headers = headers_of(url_scopes(fetch.url).host)
-        found.fetch = _add_headers(fetch, headers, calls) if headers else fetch
-    return found
-
-
-def _add_headers(fetch: FetchRequest, headers: Sequence[HostHeader], calls: Sequence[TaskCall]) -> FetchRequest:
-    """Adds the fields of the host. Secrets go where an admin has chosen the URL, or allows any."""
-    is_chosen = all(sends_secrets(fetch_conf.find_task(call.task)) for call in calls)
-    sent = [each for each in headers if is_chosen or each.to_any_address]
-    plain = {each.name: each.value for each in sent if each.over_http}
-    secrets = {each.name: each.value for each in sent if not each.over_http}
-    if is_chosen and secrets and fetch.url[:5].lower() == "http:":
-        host_settings.log_withheld(url_scopes(fetch.url).host, secrets)
-    return replace(fetch, headers={**fetch.headers, **plain}, secrets={**fetch.secrets, **secrets})
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +193,8 @@ class AttemptRunner:
         self._egresses = egresses
         self._recorder = recorder
         self._speeds = ServerSpeeds()
+        self.planner = RequestPlanner()
+        self.handovers = HandoverResults()
         self._without_heads: OrderedDict[str, float] = OrderedDict()
 
     async def send_request(

@@ -321,10 +321,13 @@ class FetchEngine:
         self._egresses = attempt.own_egresses()  # an address may move to another machine
         if not self._ending.is_set():
             await self._trips.run(queue.sign_in_fetcher(self._worker, self._machine, self._egresses))
-        if self._runs:
-            lost = await self._trips.run(queue.renew_job_leases([run.job for run in self._runs]))
-            for key in lost.intersection(run.job.key for run in self._runs):  # others have ended in the same trip
+        if held := self._held_keys():
+            lost = await self._trips.run(queue.renew_job_leases([run.job for run in self._runs if run.job.key in held]))
+            for key in lost & self._held_keys():  # others have ended in the same trip
                 _log.warning("another fetcher has the job by now", extra={"key": key})
+
+    def _held_keys(self) -> set[str]:
+        return {run.job.key for run in self._runs if not run.is_job_over}
 
     async def _renew_claims_forever(self) -> None:
         """Renews the leases of the claims that the runs hold, every third of a lease."""

@@ -6,9 +6,10 @@
     settle    the claim of each call ends, with contents or with a failure record
     report    the domain learns from the outcome; the job ends, or is queued again with its calls
 
-A job ends with its last claim, in one step. If settling takes long, the report comes first, and the job is held: its
-domain goes on meanwhile. A fetcher that dies at any point leaves leases: the job's lapses, and another fetcher does it
-again, for those calls that have not ended. A fetcher that is told to end gives the job back.
+A job ends with its last claim, in one step. If settling takes long, the report comes first: its domain goes on
+meanwhile. Then the job of a single call ends too, and that of several is held. A fetcher that dies at any point leaves
+leases: the job's lapses, and another fetcher does it again, for those calls that have not ended. A fetcher that is told
+to end gives the job back.
 """
 
 import asyncio
@@ -48,10 +49,12 @@ from ..http import url_syntax
 from ..http.client import OnSlowBody
 from ..http.messages import BodyDropped, Failure, Fetched, FetchError, FetchFailed, FetchRequest, Outcome
 from ..http.retry_policy import RetryPatience, choose_retry_seconds
-from ..task import SparingFetchTask, TaskCall, fence_of, is_at_once, settles_waits
-from . import attempt, robots
-from .attempt import AttemptRunner, FetchPlan
+from ..task import SparingFetchTask, TaskCall, fence_of, find_handover, is_at_once, settles_waits
+from . import robots
+from .attempt import AttemptRunner
+from .handovers import HandoverResults
 from .held_claims import CallEnd, HeldClaims, RedisTrips, failed_end
+from .planner import FetchPlan
 
 Result = TypeVar("Result")
 
@@ -79,6 +82,8 @@ class JobRun:
     ) -> None:
         self.job = found.job if isinstance(found, DeadJob) else found
         self.claims = HeldClaims(trips, self.job)
+        self.is_job_over = False
+        """True when the frontier has no such job any more: the claim of its call is still to end."""
         self._found = found
         self._claimed_at = claimed_at
         self._trips = trips
@@ -139,9 +144,7 @@ class JobRun:
     async def _plan(self, started: list[TaskCall]) -> FetchRequest | None:
         """Returns the request. Task calls that turn out impossible, or done, are ended; the others wait for it."""
         try:
-            plan = attempt.plan_request_at_once(started)
-            if plan is None:
-                plan = await run_in_thread(attempt.plan_request, started)
+            plan = await self._attempts.planner.plan(started)
         except Exception:  # noqa: BLE001  the edge of a process: an error of a task fails its calls alone
             _log.exception("no plan", extra={"works": [call.work_key for call in started]})
             plan = FetchPlan(impossible=dict.fromkeys(started, PreparationError("The preparation failed.")))
@@ -230,25 +233,25 @@ class JobRun:
 
     async def _settle_and_report(self, outcome: Outcome, on_settled: Callable[[], None]) -> bool:
         """Returns True if the job has ended with its report. If settling takes long, the report does not wait."""
-        report, held = politeness.build_report(outcome), list[asyncio.Task[object]]()
+        report, early = politeness.build_report(outcome), list[asyncio.Task[object]]()
+        then = EndJob(self.job.version) if len(self._calls) == 1 else HoldJob()
 
-        def hold() -> None:
-            held.append(asyncio.create_task(self._report(report, HoldJob())))
+        def report_early() -> None:
+            early.append(asyncio.create_task(self._report(report, then)))
 
-        soon = asyncio.get_running_loop().call_later(QUICK_SETTLING_SECONDS, hold)
+        soon = asyncio.get_running_loop().call_later(QUICK_SETTLING_SECONDS, report_early)
         try:
             last = await self._settle_but_last(outcome)
             soon.cancel()
-            if not held:
+            if not early:
                 on_settled()
                 return isinstance(await self._report(report, EndJob(self.job.version), last), JobEnded)
             if last:
                 await self.claims.finish(last)
-            await held[0]
-            return False
+            return isinstance(await early[0], JobEnded)
         finally:
             soon.cancel()
-            for task in held:
+            for task in early:
                 task.cancel()
 
     async def _settle_but_last(self, outcome: Outcome) -> CallEnd | None:
@@ -273,7 +276,7 @@ class JobRun:
         """Has the contents prepared and stored. Does not end the claim."""
         began = time.monotonic()
         try:
-            prepared = await _prepare_contents(call, outcome)
+            prepared = await _prepare_contents(call, outcome, self._attempts.handovers)
         except PreparationError as error:
             return failed_end(call, error, outcome.timing.seconds)
         except Exception:  # noqa: BLE001  the edge of a process: any error is a failed preparation
@@ -294,6 +297,7 @@ class JobRun:
         )
         if last:
             self.claims.has_ended(last, ended=ended)
+        self.is_job_over = isinstance(reply, JobEnded)
         return reply
 
     async def _finish(self, outcome: Outcome | None) -> None:
@@ -325,10 +329,15 @@ def _parse_calls(waiters: Iterable[Waiter]) -> list[TaskCall]:
     return found
 
 
-async def _prepare_contents(call: TaskCall, outcome: Outcome) -> Mapping[str, Prepared]:
+async def _prepare_contents(call: TaskCall, outcome: Outcome, handovers: HandoverResults) -> Mapping[str, Prepared]:
     """Returns the contents. Raises the errors of the task."""
     task = conf.find_task(call.task)
     fence = fence_of(task, call)
+    handover = find_handover(task)
+    if handover and not isinstance(outcome, BodyDropped):
+        handed = handover.hand_over(outcome, *call.arguments, **fence)
+        if handed is not None:
+            return await handovers.wait_for(handed)
     if isinstance(outcome, BodyDropped):
         assert isinstance(task, SparingFetchTask), "no other task has bodies dropped"
         found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)

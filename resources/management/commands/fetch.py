@@ -22,8 +22,10 @@ from resources.mirror.storage.uploads import StorageUpkeep
 from retry import stores
 from retry.errors import StoreUnavailable
 
-TASK_THREADS = 16
-"""Threads for the tasks' work on answers, mostly waiting for disk and database. Each has a database connection."""
+MAX_TASK_THREADS, MIN_TASK_THREADS = 16, 8
+"""Threads for the tasks' work on answers, mostly waiting for disk and database: those of a machine's fetchers together,
+and the least of each. Each has a database connection.
+"""
 
 GARBAGE_THRESHOLD = 10_000
 """New objects between garbage collections: collecting after 700, Python's default, costs a tenth of a page's time."""
@@ -73,7 +75,8 @@ async def _run_fetcher(slots: int) -> bool:
         attempts = AttemptRunner(trips, egresses, recorder)
         engine = FetchEngine(trips, attempts, SlotPool(slots), WakeListener(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(TASK_THREADS, thread_name_prefix="tasks"))
+        threads = max(MIN_TASK_THREADS, MAX_TASK_THREADS // settings.FETCHERS)
+        loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="tasks"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)
         recording = asyncio.create_task(recorder.run())

@@ -32,6 +32,9 @@ class Command(BaseCommand):
         "not known are fetched and stored. It can be stopped at any time: the same again goes on where it was."
     )
 
+    requires_system_checks = ()
+    """They ran when the site started, and take as long as a thousand URLs."""
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE|-", help="the file; - for standard input")
         parser.add_argument("--referer", default="", help="sent as Referer to the origins of the URLs")

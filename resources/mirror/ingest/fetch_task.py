@@ -5,8 +5,9 @@ Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are 
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -35,7 +36,7 @@ from ..hosts import HostRecord
 from ..models import Resource, UrlState
 from ..storage import retention
 from . import dedupe, settlement, url_outcome, writer
-from .settlement import REPEAT_SECONDS, FetchTarget
+from .settlement import REPEAT_SECONDS, FetchedBody, FetchTarget
 from .url_outcome import FoundContent, NothingFound, UrlOutcome
 from .wanted_urls import url_content_key
 
@@ -71,6 +72,10 @@ RECORD_MARGIN_SECONDS = 5.0
 """A failure record ends this long before its row is due: else the next attempt would meet it."""
 
 
+CallPlan = FetchRequest | Mapping[str, Prepared] | PreparationError
+"""The answer for a URL of many: a request, or content that is there, or the error that `fetch` raises."""
+
+
 class MirrorTask:
     """The task `resources.mirror`. Its arguments are the URL and the digest of its canonical URL."""
 
@@ -85,7 +90,25 @@ class MirrorTask:
 
     def fetch(self, *arguments: Argument, token: int = 0) -> FetchRequest | Mapping[str, Prepared]:
         """Returns the request with the stored content's validators, or settled content. Raises PreparationError."""
-        wanted = _read_target(arguments, token)
+        return self._plan(arguments, _repair_target(arguments, FetchTarget.read(arguments, token)))
+
+    def fetch_many(self, calls: Sequence[tuple[tuple[Argument, ...], int]]) -> list[CallPlan]:
+        """Does the same for many URLs, with a query for the rows and one for the hosts."""
+        try:
+            rows = FetchTarget.read_rows([str(arguments[1]) for arguments, _ in calls])
+            hosts.recall_hosts(_authorities(str(arguments[0]) for arguments, _ in calls))
+        except DatabaseError as error:
+            return [_unreadable_error(error)] * len(calls)
+        plans = list[CallPlan]()
+        for arguments, token in calls:
+            try:
+                wanted = FetchTarget.of(arguments, token, rows.get(str(arguments[1])))
+                plans.append(self._plan(arguments, _repair_target(arguments, wanted)))
+            except PreparationError as error:
+                plans.append(error)
+        return plans
+
+    def _plan(self, arguments: tuple[Argument, ...], wanted: FetchTarget) -> FetchRequest | Mapping[str, Prepared]:
         row = wanted.row
         if row is not None and row.state == UrlState.STORED:  # by a redirect of another URL, say
             return _ready_content(wanted, row.blob_digest)
@@ -122,17 +145,19 @@ class MirrorTask:
             settled = settlement.settle_fetch(wanted, outcome)
         except DatabaseError as error:
             raise settlement.unreadable_error() from error
-        ended: Future[Mapping[str, Prepared]] = Future()
-        ended.set_running_or_notify_cancel()  # it cannot be cancelled
+        return _hand_in(wanted, outcome, settled)
 
-        def end(written: "Future[UrlOutcome]") -> None:
-            try:
-                ended.set_result(_end_work(wanted, outcome, written))
-            except Exception as error:  # noqa: BLE001  the edge of a thread: passed on to the fetcher
-                ended.set_exception(error)
-
-        writer.process_writer().hand_in(settled).add_done_callback(end)
-        return ended
+    def hand_over(
+        self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument, token: int = 0
+    ) -> "Future[Mapping[str, Prepared]] | None":
+        """Has a body in memory stored, with those of other URLs. Other outcomes need the present row, or the disk."""
+        if not isinstance(outcome, Fetched) or outcome.head.hops or outcome.body.data is None:
+            return None
+        noted = self._asked.take(arguments)
+        if noted is None:
+            return None
+        wanted = replace(noted, source=replace(noted.source, token=token))  # a later claim may have noted it
+        return _hand_in(wanted, outcome, FetchedBody(wanted, outcome))
 
     def may_know(self, head: Head) -> bool:
         return bool(dedupe.read_validators(head))
@@ -161,16 +186,30 @@ class MirrorTask:
 TASK = MirrorTask()
 
 
-def _read_target(arguments: tuple[Argument, ...], token: int) -> FetchTarget:
-    """Reads the URL's row; wants the URL again if its blob is missing. Raises PreparationError."""
-    wanted = FetchTarget.read(arguments, token)
+def _authorities(urls: Iterable[str]) -> set[str]:
+    """Returns the hosts that vouch for the URLs, without those of URLs that cannot be requested."""
+    found = set[str]()
+    for url in urls:
+        with suppress(FetchError):
+            found.add(dedupe.url_authority(url))
+    return found
+
+
+def _unreadable_error(cause: DatabaseError) -> PreparationError:
+    error = settlement.unreadable_error()
+    error.__cause__ = cause
+    return error
+
+
+def _repair_target(arguments: tuple[Argument, ...], wanted: FetchTarget) -> FetchTarget:
+    """Wants the URL again if its blob is missing, and returns it as it is then. Raises PreparationError."""
     try:
         if wanted.row is None or wanted.row.state != UrlState.STORED or settlement.has_blob(wanted.row.blob_digest):
             return wanted
         retention.want_urls_again([wanted.row.pk], datetime.now(UTC))
     except DatabaseError as error:
         raise settlement.unreadable_error() from error
-    return FetchTarget.read(arguments, token)
+    return FetchTarget.read(arguments, wanted.source.token)
 
 
 def _build_request(wanted: FetchTarget, host: HostRecord, stored: Resource | None) -> FetchRequest:
@@ -198,6 +237,25 @@ def _await_written(outcome: "Future[UrlOutcome]") -> UrlOutcome:
         return outcome.result()
     except WriteError as error:
         raise PreparationError(str(error), status=503, retry_seconds=REPEAT_SECONDS) from error
+
+
+def _hand_in(
+    wanted: FetchTarget,
+    outcome: Fetched | NotModified | BodyDropped | FetchFailed,
+    settled: UrlOutcome | FetchedBody,
+) -> "Future[Mapping[str, Prepared]]":
+    """Hands the settled outcome, or the body, to the writer. Returns a future of the content that ends the work."""
+    ended: Future[Mapping[str, Prepared]] = Future()
+    ended.set_running_or_notify_cancel()  # it cannot be cancelled
+
+    def end(written: "Future[UrlOutcome]") -> None:
+        try:
+            ended.set_result(_end_work(wanted, outcome, written))
+        except Exception as error:  # noqa: BLE001  the edge of a thread: passed on to the fetcher
+            ended.set_exception(error)
+
+    writer.process_writer().hand_in(settled).add_done_callback(end)
+    return ended
 
 
 def _end_work(

@@ -3,7 +3,7 @@
 Stores bytes and reads rows, but writes no rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -21,9 +21,9 @@ from .. import conf, hosts
 from ..canonical.urls import candidate_digests, canonicalise_url, find_surest
 from ..errors import MirrorError, UrlError
 from ..hosts import HostRecord
-from ..media.sniff import recognise_content
+from ..media.sniff import MediaKind, recognise_content
 from ..models import Blob, DedupeStep, Resource, UrlState, Validator
-from ..storage import blobs, takedown
+from ..storage import blobs, small_files, takedown
 from ..storage.uploads import InStorage, MissingBytes, OnThisMachine, locate_blob
 from ..url_rules import current_rules
 from . import dedupe, due_times, url_outcome, wanted_urls
@@ -34,6 +34,8 @@ REPEAT_SECONDS = 5.0
 """Pause before work is repeated that failed through our own fault."""
 
 _ROW = f"SELECT * FROM {Resource._meta.db_table} WHERE url_digest = %s"  # noqa: S608  Django writes it in twice the time
+
+_ROWS = f"SELECT * FROM {Resource._meta.db_table} WHERE url_digest IN "  # noqa: S608  the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,23 @@ class FetchTarget:
     @classmethod
     def read(cls, arguments: tuple[Argument, ...], token: int = 0) -> "FetchTarget":
         """Reads the row for the arguments of a fetch task, and its claim's token. Raises PreparationError."""
+        try:
+            row = next(iter(Resource.objects.raw(_ROW, [str(arguments[1])])), None)
+        except DatabaseError as error:
+            raise unreadable_error() from error
+        return cls.of(arguments, token, row)
+
+    @classmethod
+    def read_rows(cls, url_digests: Sequence[str]) -> dict[str, Resource]:
+        """Reads the rows of URLs by their digests. Raises DatabaseError."""
+        statement = _ROWS + f"({', '.join(['%s'] * len(url_digests))})"
+        return {row.pk: row for row in Resource.objects.raw(statement, list(url_digests))}
+
+    @classmethod
+    def of(cls, arguments: tuple[Argument, ...], token: int, row: Resource | None) -> "FetchTarget":
+        """Returns the target with that row. Raises PreparationError."""
         url, url_digest = str(arguments[0]), str(arguments[1])
         try:
-            row = next(iter(Resource.objects.raw(_ROW, [url_digest])), None)
             host = row.host if row else canonicalise_url(url, current_rules()).host
         except DatabaseError as error:
             raise unreadable_error() from error
@@ -158,20 +174,58 @@ def settle_fetch(wanted: FetchTarget, outcome: Fetched | NotModified | BodyDropp
             return _settle_failed(wanted, outcome)
 
 
+@dataclass(frozen=True, slots=True)
+class FetchedBody:
+    """A URL, and the body that it gave: in memory, and without a redirect on the way."""
+
+    wanted: FetchTarget
+    fetched: Fetched
+
+
+def settle_bodies(bodies: Sequence[FetchedBody]) -> list[UrlOutcome | PreparationError]:
+    """Stores the bodies, as settle_fetch does each; returns the outcomes to write, or errors. Raises DatabaseError."""
+    down = takedown.find_taken_down({one.fetched.body.digest for one in bodies})
+    stored = {body.digest: body.read() for one in bodies if (body := one.fetched.body).digest not in down}
+    failed = small_files.keep_bodies(stored)
+    return [_settle_body(one, down, failed) for one in bodies]
+
+
+def _settle_body(
+    one: FetchedBody, down: Collection[str], failed: Mapping[str, MirrorError]
+) -> UrlOutcome | PreparationError:
+    body, source = one.fetched.body, one.wanted.source
+    if body.digest in down:
+        return url_outcome.taken_down_outcome(source, body.digest, _now())
+    if error := failed.get(body.digest):
+        return _unstored_error(error)
+    return _build_new(one.wanted, one.fetched, recognise_content(body.read()))
+
+
 def _settle_fetched(wanted: FetchTarget, outcome: Fetched) -> UrlOutcome:
     """Stores the body, unless its content was taken down."""
-    body, head = outcome.body, outcome.head
+    body = outcome.body
     if takedown.is_taken_down(body.digest):
         return url_outcome.taken_down_outcome(wanted.source, body.digest, _now())
     source = body.path if body.path is not None else body.read()
     try:
         kind = recognise_content(source)
-        name = blobs.keep_blob(source, body.digest)
+        blobs.keep_blob(source, body.digest)
     except (MirrorError, OSError) as error:
-        text = "What was fetched could not be stored."
-        raise PreparationError(text, status=503, retry_seconds=REPEAT_SECONDS) from error
-    contents = Blob(digest=body.digest, size=body.size, name=name, **asdict(kind))
-    return _build_found(wanted, head, body.digest, DedupeStep.NEW, contents)
+        raise _unstored_error(error) from error
+    return _build_new(wanted, outcome, kind)
+
+
+def _unstored_error(cause: Exception) -> PreparationError:
+    """Returns the error for a body that the disk or the storage does not take: the fetch is repeated."""
+    error = PreparationError("What was fetched could not be stored.", status=503, retry_seconds=REPEAT_SECONDS)
+    error.__cause__ = cause
+    return error
+
+
+def _build_new(wanted: FetchTarget, outcome: Fetched, kind: MediaKind) -> FoundContent:
+    body = outcome.body
+    contents = Blob(digest=body.digest, size=body.size, name=blobs.blob_name(body.digest), **asdict(kind))
+    return _build_found(wanted, outcome.head, body.digest, DedupeStep.NEW, contents)
 
 
 def _settle_dropped(wanted: FetchTarget, outcome: BodyDropped) -> UrlOutcome:

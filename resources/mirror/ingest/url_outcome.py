@@ -215,7 +215,7 @@ def _upsert_rows(rows: Sequence[Resource], changes: Sequence[str], condition: st
     latest = round((datetime.now(UTC) + MAX_CLOCK_LEAD).timestamp() * 1_000_000)
     for some in database.split_portions(rows, MAX_ROWS_PER_STATEMENT):
         statement = _upsert_statement([str(field.column) for field in fields], len(some), changes, condition)
-        values = [field.get_db_prep_save(getattr(row, field.attname), connection) for row in some for field in fields]
+        values = [database.plain_value(getattr(row, field.attname)) for row in some for field in fields]
         with connection.cursor() as cursor:
             cursor.execute(statement, [*values, latest])
             written.update(key for (key,) in cursor.fetchall())

@@ -1,11 +1,12 @@
-"""Writes outcomes in batches: many threads of a process hand them in, one thread writes them.
+"""Writes outcomes in batches: many threads of a process hand them in, one thread writes them, with small bodies.
 
 While one batch is being written the next one gathers, so that a busy process writes large batches and an idle one
 never waits.
 
-The order is: blobs, rows of URLs, validators; then their status in Redis, counts, and batches. The bytes are
-stored before. Each statement is a transaction of its own and has its rows in the order of their keys, so that two
-writers of the same rows wait for each other, and never in a circle. A repeated write gives the same rows.
+The order is: blobs, rows of URLs, validators; then their status in Redis, counts, and batches. The bytes are stored
+before, those of a batch together. Each statement is a transaction of its own and has its rows in the order of their
+keys, so that two writers of the same rows wait for each other, and never in a circle. A repeated write gives the same
+rows.
 """
 
 import logging
@@ -15,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import DataError, IntegrityError, connection
@@ -25,6 +27,7 @@ from django.db import Error as DatabaseError
 from django.db.models import Q
 
 from resources import database
+from retry.errors import PreparationError
 
 from .. import hosts, lookup, stats
 from ..errors import WriteError
@@ -33,7 +36,8 @@ from ..lookup import UrlStatus
 from ..models import Blob, DedupeStep, MirroredHost, Resource, UrlState, Validator
 from ..storage import takedown
 from ..storage.blobs import is_storage_remote
-from . import due_times, url_outcome, wanted_urls
+from . import due_times, settlement, url_outcome, wanted_urls
+from .settlement import FetchedBody
 from .url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome, VouchedContent
 
 
@@ -67,6 +71,9 @@ def _final_outcome(one: UrlOutcome, overtaken: Mapping[str, UrlStatus]) -> UrlOu
     return one
 
 
+_BLOB_FIELDS = [field.attname for field in Blob._meta.concrete_fields]
+
+
 def _write_blobs(found: Sequence[FoundContent]) -> dict[str, Blob]:
     """Upserts the blobs whose bytes came. Returns all blobs of these outcomes as they are now.
 
@@ -76,11 +83,9 @@ def _write_blobs(found: Sequence[FoundContent]) -> dict[str, Blob]:
     for one in found:
         if one.contents and one.blob_digest not in rows:
             rows[one.blob_digest] = _blob_row(one)
-    Blob.objects.bulk_create(
-        [rows[digest] for digest in sorted(rows)],
-        update_conflicts=True,
-        unique_fields=["digest"],
-        update_fields=["accessed_at"],
+    ordered = ([getattr(rows[digest], name) for name in _BLOB_FIELDS] for digest in sorted(rows))
+    database.insert_rows(
+        Blob, _BLOB_FIELDS, ordered, "ON CONFLICT (digest) DO UPDATE SET accessed_at = EXCLUDED.accessed_at"
     )
     if is_storage_remote():  # their former holder may be gone for good, with all bytes not uploaded
         held = Blob.objects.filter(digest__in=rows, uploaded_at=None, taken_down_at=None)
@@ -229,16 +234,18 @@ IDLE_SECONDS = 5.0
 """Idle time after which the thread ends, and its connection with it."""
 REFUSED_ERRORS = (DataError, IntegrityError, ValueError, OverflowError)
 
+Result = TypeVar("Result")
+
 FlushBatch = Callable[[Sequence[UrlOutcome], datetime], list[UrlOutcome]]
 
 _log = logging.getLogger("tarry.mirroring")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _QueuedOutcome:
-    """An outcome in the queue. `since` is the moment it was handed in, by the monotonic clock."""
+    """An outcome in the queue, or a body to store. `since` is when it was handed in, by the monotonic clock."""
 
-    outcome: UrlOutcome
+    outcome: UrlOutcome | FetchedBody
     written: "Future[UrlOutcome]" = field(default_factory=Future)
     since: float = field(default_factory=time.monotonic)
 
@@ -252,8 +259,11 @@ class OutcomeWriter:
         self._lock = Lock()
         self._thread: Thread | None = None
 
-    def hand_in(self, outcome: UrlOutcome) -> "Future[UrlOutcome]":
-        """Returns a future of the outcome as it was written, with the step that settled it, or of a WriteError."""
+    def hand_in(self, outcome: UrlOutcome | FetchedBody) -> "Future[UrlOutcome]":
+        """Returns a future of the outcome as it was written, with the step that settled it, or of a WriteError.
+
+        A body is stored before its outcome is written. If that fails, the future has a PreparationError.
+        """
         order = _QueuedOutcome(outcome)
         with self._lock:
             self._orders.put(order)
@@ -295,32 +305,50 @@ class OutcomeWriter:
 
     def _write(self, batch: Sequence[_QueuedOutcome]) -> None:
         try:
-            written = self._insist([order.outcome for order in batch])
+            stored = _insist(partial(_store_bodies, batch))
+            written = _insist(lambda: self._flush([outcome for _, outcome in stored], datetime.now(UTC)))
         except REFUSED_ERRORS as error:
             if len(batch) == 1:
                 _fail_batch(batch, error)
                 return
             for order in batch:  # one by one: the database refuses one of them
-                self._write([order])
+                if not order.written.done():
+                    self._write([order])
         except Exception as error:  # noqa: BLE001  the edge of a thread: passed on to all callers
             _fail_batch(batch, error)
         else:
-            for order, outcome in zip(batch, written, strict=True):
+            for (order, _), outcome in zip(stored, written, strict=True):
                 order.written.set_result(outcome)
 
-    def _insist(self, outcomes: list[UrlOutcome]) -> list[UrlOutcome]:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return self._flush(outcomes, datetime.now(UTC))
-            except REFUSED_ERRORS:
+
+def _store_bodies(batch: Sequence[_QueuedOutcome]) -> list[tuple[_QueuedOutcome, UrlOutcome]]:
+    """Stores the bodies of the batch: their outcomes take their places. Returns what to write. Raises DatabaseError."""
+    bodies = {place: one for place, order in enumerate(batch) if isinstance(one := order.outcome, FetchedBody)}
+    settled = settlement.settle_bodies(list(bodies.values())) if bodies else []
+    for place, outcome in zip(bodies, settled, strict=True):
+        if isinstance(outcome, PreparationError):
+            batch[place].written.set_exception(outcome)
+        else:
+            batch[place].outcome = outcome
+    return [
+        (order, one) for order in batch if not (order.written.done() or isinstance(one := order.outcome, FetchedBody))
+    ]
+
+
+def _insist(write: Callable[[], Result]) -> Result:
+    """Writes again and again while the database is away. Raises the error that stays."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return write()
+        except REFUSED_ERRORS:
+            raise
+        except DatabaseError as error:
+            connection.close()  # Django opens a new one
+            if time.monotonic() > until:
                 raise
-            except DatabaseError as error:
-                connection.close()  # Django opens a new one
-                if time.monotonic() > until:
-                    raise
-                _log.warning("outcomes of fetches cannot be written now", extra={"error": str(error)})
-            time.sleep(RETRY_PAUSE_SECONDS)
+            _log.warning("outcomes of fetches cannot be written now", extra={"error": str(error)})
+        time.sleep(RETRY_PAUSE_SECONDS)
 
 
 @cache
@@ -332,6 +360,8 @@ def process_writer() -> OutcomeWriter:
 def _fail_batch(batch: Sequence[_QueuedOutcome], error: Exception) -> None:
     _log.error("outcomes of fetches were not written", extra={"files": len(batch), "error": str(error)})
     for order in batch:
+        if order.written.done():
+            continue
         failed = WriteError("What was fetched could not be written.")
         failed.__cause__ = error
         order.written.set_exception(failed)

@@ -163,6 +163,12 @@ def find_open_items(batch_id: UUID) -> QuerySet[BatchItem]:
     return BatchItem.objects.filter(batch_id=batch_id, step="")
 
 
+def has_wanted_items(batch_id: UUID) -> bool:
+    """Tells whether an open item's URL is still wanted. Looks no further than to the first of them."""
+    wanted = Resource.objects.filter(url_digest=OuterRef("url_digest"), state=UrlState.WANTED)
+    return find_open_items(batch_id).filter(Exists(wanted)).exists()
+
+
 def _next_batch_id(sent: SentList) -> UUID:
     """Returns an id that is the same for equal lists sent at once, so that only one of them becomes a batch."""
     before = Batch.objects.filter(key=sent.key).order_by("-created_at").values_list("id", flat=True).first()

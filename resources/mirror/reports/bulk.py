@@ -16,6 +16,8 @@ from . import batches, report
 from .batches import SentList
 
 BATCHES_PER_QUERY = 200
+LOOKS_PER_SETTLING = 5
+"""Batches of which a part has ended are settled more rarely: workers do so every two seconds."""
 BATCHES_COUNTED_PER_LOOK = 20
 """Batches whose open URLs are counted in one look. The progress of the others shows later."""
 
@@ -31,6 +33,7 @@ class BulkIngest:
         """The open items of each unfinished batch by the last count; the batch whose turn it is comes first."""
         self._all: list[UUID] = []
         self._unfinished: list[UUID] = []
+        self._looks = 0
 
     def report(self, sent: SentList, now: datetime) -> None:
         """Reports a list, or finds its batch again. Raises ReportError, DatabaseError."""
@@ -45,9 +48,12 @@ class BulkIngest:
 
     def look(self, now: datetime) -> None:
         """Counts the batches that were finished since the last look, and the open items of some others in turn."""
+        self._looks += 1
         if self._unfinished:  # one of them in turn, whether or not a worker does
-            batches.settle_batch(self._unfinished[0], now)
-            self._unfinished.append(self._unfinished.pop(0))
+            batch_id = self._unfinished.pop(0)
+            if self._looks % LOOKS_PER_SETTLING == 0 or not batches.has_wanted_items(batch_id):
+                batches.settle_batch(batch_id, now)
+            self._unfinished.append(batch_id)
         ended = Batch.objects.exclude(finished_at=None).values_list("pk", flat=True)
         portions = database.split_portions(self._unfinished, BATCHES_PER_QUERY)
         finished = {one for ids in portions for one in ended.filter(pk__in=ids)}

@@ -2,5 +2,5 @@
 
 Public: `retention` (accesses, lost bytes, pruning), `takedown`, `uploads` (StorageUpkeep of a fetcher), `sweeper`
 (Celery tasks); within `resources.mirror` also `blobs` (keep, open and remove
-bytes) and `held_files` (those of other machines).
+bytes), `small_files` (keep many at once) and `held_files` (those of other machines).
 """

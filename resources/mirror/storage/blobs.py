@@ -103,10 +103,11 @@ def can_list_objects() -> bool:
 
 def translate_storage_errors() -> AbstractContextManager[None]:
     """Times a call of the storage, and turns its errors into StorageError, but not that of a missing file."""
-    return database.storage_call(_to_storage_error)
+    return database.storage_call(to_storage_error)
 
 
-def _to_storage_error(error: Exception) -> StorageError:
+def to_storage_error(error: Exception) -> StorageError:
+    """Returns the error that stands for one of the storage."""
     if isinstance(error, OSError):
         return StorageError(f"The file could not be stored or read: {error.strerror or error}.")
     return StorageError(f"The storage answered: {error}.")
@@ -232,7 +233,7 @@ def keep_blob(source: Path | bytes, digest: str) -> str:
     with translate_storage_errors():
         if not _renew_mtime(target):
             _place_with_room(source, target)
-        _sync_to_disk(target.parent)  # also a file of another process, which may not have synced yet
+        sync_to_disk(target.parent)  # also a file of another process, which may not have synced yet
     return blob_name(digest)
 
 
@@ -310,7 +311,7 @@ def _make_folder(folder: Path) -> None:
     for each in reversed(made):
         with suppress(FileExistsError):  # another process makes it too
             each.mkdir(mode=0o700)
-        _sync_to_disk(each.parent)
+        sync_to_disk(each.parent)
 
 
 def _place_with_room(source: Path | bytes, target: Path) -> None:
@@ -329,7 +330,7 @@ def _place_file(source: Path | bytes, target: Path) -> None:
     """Places a file: under its name it appears whole and written to the disk, or not at all."""
     if isinstance(source, Path):
         _renew_mtime(source)
-        _sync_to_disk(source)
+        sync_to_disk(source)
         try:
             os.link(source, target)
         except FileExistsError:  # another process kept the same bytes just now
@@ -359,7 +360,7 @@ def _write_bytes(source: Path | bytes, new: IO[bytes]) -> None:
     os.fsync(new.fileno())
 
 
-def _sync_to_disk(path: Path) -> None:
+def sync_to_disk(path: Path | str) -> None:
     """Waits until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -15,8 +15,9 @@ from resources.fetch.frontier.jobs import job_key
 from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import FetchLimits, FetchRequest, Outcome, OutcomeTiming
 from resources.fetch.task import TaskCall
-from resources.fetch.worker import attempt, robots
-from resources.fetch.worker.attempt import FetchPlan, ServerSpeeds
+from resources.fetch.worker import attempt, planner, robots
+from resources.fetch.worker.attempt import ServerSpeeds
+from resources.fetch.worker.planner import FetchPlan
 from retry import claim_state, stores
 from retry.contents import Prepared
 from retry.work import Argument
@@ -64,20 +65,20 @@ def call(task: str, name: str = "one") -> TaskCall:
 
 
 def test_who_is_alone_asks_whether_it_has_changed() -> None:
-    plan = attempt.plan_request([call("tests.revalidating")])
+    plan = planner.plan_request([call("tests.revalidating")])
     assert plan.fetch
     assert (plan.fetch.etag, plan.fetch.last_modified, plan.impossible) == ('"1"', "yesterday", {})
     assert plan.fetch.headers == {"Accept": "image/*", "X-Host": "a.example.com"}
 
 
 def test_what_is_not_modified_for_one_may_be_new_to_another() -> None:
-    fetch = attempt.plan_request([call("tests.revalidating"), call("tests.page", "two")]).fetch
+    fetch = planner.plan_request([call("tests.revalidating"), call("tests.page", "two")]).fetch
     assert fetch
     assert not fetch.is_conditional
 
 
 def test_what_is_there_by_now_is_not_asked_for() -> None:
-    plan = attempt.plan_request([call("tests.there")])
+    plan = planner.plan_request([call("tests.there")])
     assert plan.fetch is None
     assert plan.done == {call("tests.there"): THERE}
 
@@ -85,9 +86,9 @@ def test_what_is_there_by_now_is_not_asked_for() -> None:
 def test_nothing_is_planned_at_once_while_somebody_would_have_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_settings, "headers_snapshot", Snapshot("headers", dict, lambda: 3600))
     call = TaskCall("tests.quick", "work", 1, ("https://a.example.com/1", "content"))
-    assert attempt.plan_request_at_once([call]) is None
+    assert planner.plan_request_at_once([call]) is None
     host_settings.headers_snapshot.get()
-    plan = attempt.plan_request_at_once([call])
+    plan = planner.plan_request_at_once([call])
     assert plan
     assert plan.fetch
     assert plan.fetch.url == "https://a.example.com/1"
@@ -181,13 +182,13 @@ async def test_a_request_that_is_late_is_not_sent_where_its_host_has_asked_for_t
     origin: Origin, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt, "LATE_REQUEST_SECONDS", 0)
-    plan = attempt.plan_request_at_once
+    plan = planner.plan_request_at_once
 
     def meanwhile(calls: list[TaskCall]) -> FetchPlan | None:
         stores.run_steps(queue.block_domain(f"127.0.0.1:{origin.port}", 15))
         return plan(calls)
 
-    monkeypatch.setattr(attempt, "plan_request_at_once", meanwhile)
+    monkeypatch.setattr(planner, "plan_request_at_once", meanwhile)
     url = origin.does("/a", answer(body=b"page"))
     async with fetching():
         await want(page_work(url))

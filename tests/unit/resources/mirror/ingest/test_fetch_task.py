@@ -1,12 +1,18 @@
 """From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
 
+import errno
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from multidict import CIMultiDict
 from pytest_django import Settings
 
-from resources.fetch.http.messages import FetchRequest
+from resources.fetch.http.messages import Body, Fetched, FetchRequest, Head, OutcomeTiming
 from resources.mirror import hosts, lookup, stats
 from resources.mirror.canonical.urls import canonicalise_url
 from resources.mirror.ingest import settlement, wanted_urls, writer
@@ -18,12 +24,13 @@ from resources.mirror.models import Blob, MirroredHost, Resource, Tally, UrlStat
 from resources.mirror.storage import blobs, takedown
 from resources.mirror.url_rules import current_rules
 from retry.errors import PreparationError
+from retry.work import Argument
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.support.engine_runs import in_turn, leftovers
 from tests.support.mirror_runs import digest_of, open_rows, report, row
 
-from ..conftest import Give, Keep
+from ..conftest import Give, Keep, raising
 from .conftest import MirroredOrigin, mirrored_origin
 
 pytestmark = pytest.mark.usefixtures("mirroring")
@@ -271,6 +278,54 @@ def test_the_rows_that_a_fetch_writes_have_the_token_of_its_claim(mirroring: Red
         origin.mirror(origin.does("/a", redirect("/b")))
     token = int(mirroring.state.client.get("retry:{0}:token") or 0)
     assert list(Resource.objects.values_list("token", flat=True)) == [token, token]
+
+
+def test_many_urls_are_planned_with_few_queries_as_each_alone(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MIRROR_KNOWN_SECONDS = 60
+    monkeypatch.setattr(hosts, "_known_hosts", hosts.FactMemory())
+    monkeypatch.setattr(hosts, "_choices", hosts.FactMemory())
+    urls = [f"https://{number % 4}.example.org/{number}" for number in range(40)]
+    digests = report(*urls)
+    hosts.block_host("3.example.org", now=datetime.now(UTC))
+    Resource.objects.filter(pk=digests[0]).update(state=UrlState.FAILED, failure="permanent", detail="answered 404")
+    task = MirrorTask()
+    hosts.find_blocked_hosts()
+    calls: list[tuple[tuple[Argument, ...], int]] = [
+        ((url, digest), 7) for url, digest in zip(urls, digests, strict=True) if not url.startswith("https://3.")
+    ]
+    with CaptureQueriesContext(connection) as asked:
+        plans = task.fetch_many([*calls, (("https:///no host", "ab" * 32), 7)])
+    assert len(asked) == 2
+    first, *others, last = plans
+    assert isinstance(first, PreparationError)
+    assert isinstance(last, PreparationError)
+    assert [plan.url for plan in others if isinstance(plan, FetchRequest)] == [str(one[0]) for one, _ in calls[1:]]
+    blocked = task.fetch_many([((urls[3], digests[3]), 7)])
+    assert [type(plan) for plan in blocked] == [PreparationError]
+
+
+def test_a_body_that_the_disk_refuses_is_fetched_again(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.MIRROR_RETRY_SECONDS = 1
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with mirrored_origin() as origin:
+        url = origin.does("/a", answer(body=b"text"))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", raising(full))
+            report(url)
+            origin.feed_until(lambda: len(origin.targets) == 1)
+            task, [digest] = MirrorTask(), report(url)
+            task.fetch(url, digest)
+            head = Head(200, url, CIMultiDict())
+            body = Body(4, sha256(b"text").hexdigest(), data=b"text")
+            handed = task.hand_over(Fetched(head, body, OutcomeTiming(0, 0)), url, digest)
+            assert handed
+            error = handed.exception(10)
+        assert isinstance(error, PreparationError)
+        assert (error.status, error.retry_seconds) == (503, settlement.REPEAT_SECONDS)
+    assert row(url).state == "wanted"
+    assert not Blob.objects.exists()
 
 
 def test_the_oldest_makes_room() -> None:

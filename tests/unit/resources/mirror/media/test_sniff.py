@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from project.paths import BASE_DIR
-from resources.management.commands.fetch import TASK_THREADS
+from resources.management.commands.fetch import MAX_TASK_THREADS
 from resources.mirror.media import image_files, sniff
 from resources.mirror.media.sniff import UNKNOWN_TYPE, MediaKind, recognise_content
 from tests.hostile import files
@@ -189,7 +189,7 @@ BOMBS = (files.BOMBS["texts.png"], files.BOMBS["profile.png"], b"\xff\xd8" + SEG
 def test_as_many_bombs_as_there_are_threads_stay_within_half_a_gigabyte(tmp_path: Path) -> None:
     for number, body in enumerate(BOMBS):
         (tmp_path / str(number)).write_bytes(body)
-    command = [sys.executable, "-c", PROGRAM.format(threads=TASK_THREADS), str(tmp_path)]
+    command = [sys.executable, "-c", PROGRAM.format(threads=MAX_TASK_THREADS), str(tmp_path)]
     done = subprocess.run(command, cwd=BASE_DIR, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MOST_BYTES

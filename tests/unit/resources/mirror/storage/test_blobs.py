@@ -67,7 +67,7 @@ def test_a_file_stays_its_owners_and_what_is_there_is_not_written_again(spooled:
 def test_what_another_process_has_placed_is_on_the_disk_before_a_row_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     blobs.keep_blob(BODY, DIGEST)
     synced = list[Path]()
-    monkeypatch.setattr(blobs, "_sync_to_disk", synced.append)
+    monkeypatch.setattr(blobs, "sync_to_disk", synced.append)
     blobs.keep_blob(BODY, DIGEST)
     assert blobs.local_path(DIGEST).parent in synced
 

@@ -14,7 +14,7 @@ from resources.disk.account import DiskAccount, disk_bytes
 from resources.mirror.errors import StorageError
 from resources.mirror.ingest import feeder
 from resources.mirror.models import Blob
-from resources.mirror.storage import blobs, retention, sweeper
+from resources.mirror.storage import blobs, retention, small_files, sweeper
 from tests.support.bounded_disk import bound_disk
 
 from ..conftest import NOW, Keep, raising
@@ -35,6 +35,22 @@ def test_a_file_without_room_is_refused_as_a_whole(account: DiskAccount) -> None
         blobs.keep_blob(BODY, DIGEST)
     assert not blobs.local_path(DIGEST).exists()
     assert account.read_files() == 0
+
+
+def test_of_many_files_those_without_room_are_refused_and_those_that_cannot_be_placed_take_none(
+    account: DiskAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = {sha256(body).hexdigest(): body for body in (BODY, BODY[1:], BODY[2:])}
+    account.take_room(ROOM - 2 * disk_bytes(len(BODY)))
+    [(refused, error)] = small_files.keep_bodies(bodies).items()
+    assert "no room is left within DISK_MAX_BYTES" in str(error)
+    assert not blobs.local_path(refused).exists()
+    assert account.read_files() == 2 * disk_bytes(len(BODY))
+    monkeypatch.setattr(os, "replace", raising(OSError("no")))
+    account.set_limit(ROOM, 0, is_full=False)
+    account.set_limit(ROOM, 0, is_full=False)
+    assert list(small_files.keep_bodies(bodies)) == [refused]
+    assert account.read_files() == 2 * disk_bytes(len(BODY))
 
 
 def test_a_fetched_body_has_its_room_already(account: DiskAccount, tmp_path: Path) -> None:
