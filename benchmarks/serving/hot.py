@@ -8,7 +8,8 @@ from email.message import Message
 from pathlib import Path
 
 from tests.nginx.origin import Answer, Origin
-from tests.support.stack import Stack, eventually, family
+from tests.support.processes import family
+from tests.support.stack import Stack, eventually
 
 from .. import pairs
 from ..figures import Figure, Note, median

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -217,7 +217,8 @@ def test_pictures_have_no_policies_of_pages_unless_they_are_files_of_others(
     answer = HttpResponse(b"", content_type=content_type)
     if own_policy:
         answer["Content-Security-Policy"] = own_policy
-    respond = PagePoliciesMiddleware(XFrameOptionsMiddleware(SecurityMiddleware(Mock(return_value=answer))))
+    of_django = SecurityMiddleware(XFrameOptionsMiddleware(lambda _: answer).__call__)
+    respond = PagePoliciesMiddleware(lambda request: cast("HttpResponse", of_django(request)))
     names = ("X-Frame-Options", "X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy")
     response = respond(RequestFactory().get("/"))
     assert [name in response for name in names] == [kept] * 4
