@@ -9,18 +9,26 @@ import logging
 import signal
 import time
 from collections.abc import Sequence
+from functools import cache
+from typing import cast
 
 import redis
 from celery import current_app
 from celery.exceptions import NotRegistered
 from django.db import close_old_connections
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
-from . import stores, worker
+from . import servers, worker
+from .conf import conf
 from .errors import StoreUnavailable
 from .messages import Message, read_message
 
 BLOCKED_SECONDS = 1
 """A worker without work looks so often whether it is to end."""
+
+QUEUE_TIMEOUT_SECONDS = 5
+"""A connection to the broker that is silent for longer is given up."""
 
 AWAY_SECONDS = 1.0
 """The pause after a call that the broker did not answer."""
@@ -60,7 +68,7 @@ class LaneWorker:
 
     def _take_message(self) -> tuple[str, bytes] | None:
         try:
-            found = stores.wait_for_message(self._lanes, BLOCKED_SECONDS)
+            found = _wait_for_message(self._lanes)
         except redis.RedisError as error:
             if not self._is_away:  # once for each outage
                 _log.warning("the broker is away", extra={"error": str(error)})
@@ -82,3 +90,16 @@ class LaneWorker:
         finally:
             signal.alarm(0)
             close_old_connections()
+
+
+def _wait_for_message(queues: Sequence[str]) -> tuple[str, bytes] | None:
+    """Takes the next message from the first of the queues that has one; None if none comes. Raises RedisError."""
+    client = _make_client(conf().QUEUES_URL or conf().REDIS_URL)
+    reply = servers.run_command(client, ("BRPOP", *queues, BLOCKED_SECONDS))
+    found = cast("list[bytes] | None", reply)
+    return (found[0].decode(), found[1]) if found else None
+
+
+@cache
+def _make_client(address: str) -> redis.Redis:
+    return servers.make_client(address, QUEUE_TIMEOUT_SECONDS, Retry(NoBackoff(), 0))

@@ -117,20 +117,6 @@ def push_message(queue: str, message: str) -> None:
         servers.run_command(broker_client(), ("LPUSH", queue, message))
 
 
-QUEUE_TIMEOUT_SECONDS = 5
-"""A connection to the broker that is silent for longer is given up."""
-
-
-def wait_for_message(queues: Sequence[str], seconds: int) -> tuple[str, bytes] | None:
-    """Takes the next message from the first of the queues that has one; None if none comes in this time.
-
-    Raises RedisError.
-    """
-    client = _make_client(conf().QUEUES_URL or conf().REDIS_URL, False, QUEUE_TIMEOUT_SECONDS)
-    found = cast("list[bytes] | None", servers.run_command(client, ("BRPOP", *queues, seconds)))
-    return (found[0].decode(), found[1]) if found else None
-
-
 def execute_patiently(call: ScriptCall) -> Reply:
     """Runs one call, and tries again for several seconds. Raises StoreUnavailable."""
     with translate_errors(call.server):
