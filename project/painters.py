@@ -99,7 +99,7 @@ def paint(queues: Sequence[str], parent: int) -> NoReturn:
         for number in ENDS:
             signal.signal(number, lambda *_: setattr(worker, "ending", True))
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        sandbox.end_with_parent(parent, signal.SIGTERM)
+        sandbox.end_with_parent(parent)
         setproctitle.setproctitle(f"tarry: painter of {','.join(queues)}")
         connections.close_all()
         worker.run()

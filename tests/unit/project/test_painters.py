@@ -64,7 +64,7 @@ def test_a_painter_that_ends_is_replaced_and_all_finish_with_their_parent(parent
     assert not any(painter.is_running() for painter in painters)
 
 
-def test_painters_finish_when_their_parent_was_killed(parent: "subprocess.Popen[str]") -> None:
+def test_painters_end_when_their_parent_was_killed(parent: "subprocess.Popen[str]") -> None:
     painters = [next_painter(parent) for _ in range(2)]
     parent.kill()
     eventually(lambda: not any(painter.is_running() for painter in painters), SECONDS, "they end")
