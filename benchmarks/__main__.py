@@ -17,7 +17,7 @@ from .machine import raise_file_limit
 from .mirror import ingest
 from .peers import cached, cold, files, herd, isolation
 from .redirects import matrix
-from .serving import blobs, hot, idle, memory, misses, overload, single_flight, soak, traffic, wake
+from .serving import blobs, commands, hot, idle, memory, misses, overload, single_flight, soak, traffic, wake
 from .serving import cached as serving_cached
 from .serving import cold as serving_cold
 from .serving import herd as serving_herd
@@ -38,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "misses": misses.measure,
     "overload": overload.measure,
     "idle": idle.measure,
+    "commands": commands.measure,
     "painting": painter.measure,
     "changes": changes.measure,
     "traffic": traffic.measure,

@@ -12,14 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from celery import current_app
 from django.db import transaction
-from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as NotRunning
 from redis.exceptions import RedisError
 
 from resources import locks
-from retry import stores
+from retry import lanes, stores
+from retry.errors import QueueUnavailable
 
 from . import versions
 from .changes import numbers
@@ -152,7 +151,7 @@ def ask_for_scan() -> None:
             _publish_scan()
     except NotRunning:
         _log.debug("no scan is asked for: the site is not running")
-    except (RedisError, OperationalError, OSError) as error:
+    except (RedisError, QueueUnavailable, OSError) as error:
         _log.warning("a scan could not be asked for", extra={"error": str(error)})
 
 
@@ -172,12 +171,12 @@ def publish_pending_scan() -> None:
     if is_asked:
         try:
             _publish_scan()
-        except (OperationalError, OSError) as error:
+        except QueueUnavailable as error:
             _log.warning("a scan could not be asked for", extra={"error": str(error)})
 
 
 def _publish_scan() -> None:
-    current_app.send_task(SCAN_TASK, queue="work", retry=False, ignore_result=True)
+    lanes.send_task(SCAN_TASK, (), "work")
 
 
 def make_slug(text: str) -> str:

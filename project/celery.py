@@ -1,4 +1,4 @@
-"""The Celery application, the limits of its broker connections, and the queues that have workers.
+"""The Celery application, and the limits of its broker connections.
 
 Tasks live in the apps.
 """
@@ -6,10 +6,8 @@ Tasks live in the apps.
 import logging
 import logging.config
 import os
-import time
-from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from threading import Thread
 from typing import Any
 
@@ -18,22 +16,14 @@ from celery import Celery, signals
 from django.conf import settings
 from kombu.transport.redis import SentinelChannel
 
-from resources import machines, sandbox
-from retry import lanes, stores
-from retry.conf import conf
-from retry.errors import StoreUnavailable
+from resources import sandbox
+from retry import stores
 from retry.servers import SentinelConnection
 
-from . import release, schedule
-
-WORKER_SIGN_IN_SECONDS = 10
+from . import lane_workers, release, schedule
 
 SILENT_SECONDS = 5
 """A connection to the broker that is silent for longer is given up: a worker asks once a second."""
-
-_worker_counts = machines.WorkerCounts(partial(stores.fast_client, "state"))
-
-_workers_log = logging.getLogger("tarry.workers")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -85,7 +75,7 @@ def _end_embedded_beat_with_its_worker(**_: Any) -> None:
 
 @signals.heartbeat_sent.connect
 def _sign_in_worker(sender: Any, **_: Any) -> None:
-    sign_in_queues(list(app.amqp.queues.consume_from))
+    lane_workers.sign_in_queues(list(app.amqp.queues.consume_from))
 
 
 @signals.worker_ready.connect
@@ -115,34 +105,3 @@ def _let_the_next_one_wait(task: Any, **_: Any) -> None:
 @cache
 def _scheduled_tasks() -> dict[str, str]:
     return {entry["task"]: entry["options"]["queue"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-
-
-def sign_in_queues(queues: Sequence[str]) -> None:
-    """Notes in `state` that this process consumes the queues. A failure is logged: the next heartbeat follows."""
-    try:
-        with stores.fast_client("state").pipeline(transaction=False) as pipeline:
-            for queue in queues:
-                pipeline.set(_queue_key(queue), 1, ex=WORKER_SIGN_IN_SECONDS)
-            pipeline.execute()
-        for lane in set(queues) & conf().RETRY_LANES.keys():
-            lanes.note_worker(lane)
-    except (redis.RedisError, StoreUnavailable) as error:
-        _workers_log.warning("could not sign in", extra={"error": str(error)})
-
-
-def list_unserved_queues(queues: Sequence[str]) -> list[str]:
-    """The queues that no worker has consumed for WORKER_SIGN_IN_SECONDS. Raises redis.RedisError."""
-    with stores.fast_client("state").pipeline(transaction=False) as pipeline:
-        for queue in queues:
-            pipeline.get(_queue_key(queue))
-        found = pipeline.execute()
-    return [queue for queue, mark in zip(queues, found, strict=True) if mark is None]
-
-
-def count_lane_workers(lane: str) -> int:
-    """Returns the number of the lane's workers on all living machines; 0 if it is not known, as without `state`."""
-    return _worker_counts.count(lane, time.monotonic())
-
-
-def _queue_key(queue: str) -> str:
-    return f"workers:{queue}"

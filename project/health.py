@@ -35,7 +35,7 @@ from resources.traffic import counter
 from retry import claims, lanes, responses, servers, stores
 from retry.conf import conf, partition_root
 
-from . import celery, exporter, figures, middleware
+from . import exporter, figures, lane_workers, middleware
 
 EXAMINATION_SECONDS = 2.0
 PART_TIMEOUT_SECONDS = 1.0
@@ -229,7 +229,7 @@ def _check_storage() -> None:
 def _check_queues() -> None:
     consumed = [name for name, lane in conf().RETRY_LANES.items() if "publisher" not in lane]
     own = [settings.MACHINE_QUEUE] if "work" in settings.ROLES else []
-    if unserved := celery.list_unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE, *own]):
+    if unserved := lane_workers.list_unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE, *own]):
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
     if unfit := lanes.list_unfit_machines():
         raise UnhealthyError(f"workers lack the database or the storage: {', '.join(unfit)}")

@@ -25,7 +25,7 @@ from django.db import connections  # noqa: E402
 from resources import sandbox  # noqa: E402
 from retry.lane_worker import LaneWorker  # noqa: E402
 
-from . import celery  # noqa: E402
+from . import celery, lane_workers  # noqa: E402
 
 SIGN_IN_SECONDS = 2.0
 FORK_PAUSE_SECONDS = 1.0
@@ -67,7 +67,7 @@ class Painters:
                 self._fork()
         if now >= self._sign_in_at:
             self._sign_in_at = now + SIGN_IN_SECONDS
-            celery.sign_in_queues(self._queues)
+            lane_workers.sign_in_queues(self._queues)
 
     def _fork(self) -> None:
         parent = os.getpid()

@@ -218,7 +218,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
 }
-RETRY_LANE_WORKERS = "project.celery.count_lane_workers"
+RETRY_LANE_WORKERS = "project.lane_workers.count_lane_workers"
 RETRY_WORKER_NEEDS: tuple[str, ...] = ("resources.database.lacks_database", "resources.database.lacks_storage")
 
 # Layers

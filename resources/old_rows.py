@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import celery
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
-from kombu.exceptions import OperationalError
+
+from retry import lanes
+from retry.errors import QueueUnavailable
 
 from . import database
 from .fetch import host_settings
@@ -96,6 +97,6 @@ def prune_rows_for(seconds: float, now: datetime) -> bool:
 def continue_pruning() -> None:
     """Has another task go on, at the end of the queue: other work comes first. Without a broker, the next day does."""
     try:
-        celery.current_app.send_task(PRUNE_TASK, queue=PRUNE_QUEUE, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:
+        lanes.send_task(PRUNE_TASK, (), PRUNE_QUEUE)
+    except QueueUnavailable as error:
         _log.warning("old rows stay until tomorrow", extra={"error": str(error)})

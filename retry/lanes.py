@@ -33,7 +33,7 @@ def publish_work(task: str, work_key: str, token: int, arguments: Sequence[Argum
     if named:
         load_publisher(named)(task, work_key, token, arguments, lane)
     else:
-        _publish_to_celery(task, work_key, token, arguments, lane)
+        send_task(task, [work_key, token, *arguments], lane)
 
 
 def republish_work(spec: str | bytes, work_key: str, token: int, lane: str) -> None:
@@ -52,12 +52,13 @@ def load_line(path: str) -> Line:
     return cast(Line, import_string(path))
 
 
-def _publish_to_celery(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
+def send_task(task: str, arguments: Sequence[Argument], queue: str) -> None:
+    """Has a worker of the queue call the task. Raises QueueUnavailable."""
     try:
         with metrics.time_call("broker"):
-            stores.push_message(lane, messages.write_message(task, [work_key, token, *arguments], lane))
+            stores.push_message(queue, messages.write_message(task, arguments, queue))
     except StoreUnavailable as error:
-        raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
+        raise QueueUnavailable(f"The lane {queue} does not take work: {error}") from error
 
 
 def count_messages(queues: Sequence[str]) -> dict[str, int]:

@@ -1,15 +1,22 @@
-"""Errors and arguments that commands share: one clear line and an exit code for an error, a part of a layer."""
+"""What commands share: one clear line and an exit code for an error, a part of a layer as arguments."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
 from ..tiles.errors import LayerError
 from ..tiles.staleness import LayerPart
+
+
+class SiteCommand(BaseCommand):
+    """A command of this site. The system checks ran when the site started: they take longer than most commands do."""
+
+    requires_system_checks = ()
+
 
 INTERRUPTED_EXIT_CODE = 130
 """The exit code of shells for a command that was ended by Ctrl-C."""

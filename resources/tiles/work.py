@@ -10,14 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from celery import current_app
 from django.conf import settings
 from django.db import transaction
-from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as NotRunning
 from redis.exceptions import RedisError
 
-from retry import contents, deferral, errors, metrics, stores
+from retry import contents, deferral, errors, lanes, metrics, stores
 from retry.conf import conf
 from retry.decision import Serve
 from retry.work import Work
@@ -146,10 +144,10 @@ def refresh_soon(slug: str, version: int) -> None:
     try:
         if not stores.fast_client("state").set(_pending_key(slug), 1, nx=True, ex=REFRESH_PENDING_SECONDS):
             return
-        current_app.send_task(REFRESH_TASK, [slug, version], queue=REFRESH_QUEUE, retry=False, ignore_result=True)
+        lanes.send_task(REFRESH_TASK, [slug, version], REFRESH_QUEUE)
     except NotRunning:
         _log.debug("no tiles are refreshed: the site is not running")
-    except (RedisError, OperationalError, OSError) as error:
+    except (RedisError, errors.QueueUnavailable, OSError) as error:
         _log.warning("popular tiles are not refreshed before they are asked for", extra={"error": str(error)})
 
 

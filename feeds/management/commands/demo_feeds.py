@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
 
 from feeds.demo import load
-from resources.management.cli import fail_clearly
+from resources.management.cli import SiteCommand, fail_clearly
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Adds some well-known feeds, or sample feeds on a machine without internet access. Adds nothing twice."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

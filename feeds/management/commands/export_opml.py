@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import QuerySet
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from feeds import catalogue, categories, opml
 from feeds.models import ALL_SLUG, Category, Feed
-from resources.management.cli import fail_clearly
+from resources.management.cli import SiteCommand, fail_clearly
 
 LIST_TITLE = "Feeds"
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Writes the feeds, with their categories, as OPML 2.0, for `import_opml`."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from statistics import mean
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from feeds.scan import due
 from feeds.scan.due import DueFeed
 from feeds.schedule import simulation
 from feeds.schedule.order import PoolLimits
 from feeds.schedule.simulation import MAX_COUNTED_TIMINGS, FeedPlan, PoolReplay
-from resources.management.cli import fail_clearly
+from resources.management.cli import SiteCommand, fail_clearly
 
 
 def _at_least_one(text: str) -> int:
@@ -31,7 +31,7 @@ def _not_negative(text: str) -> float:
     return value
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Prints the feeds that a scan would fetch now, their order and the shortest duration. Fetches nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from feeds import catalogue, opml
 from feeds.catalogue import ImportResult
 from feeds.errors import FeedError
 from feeds.opml import FeedList, OpmlLimits
-from resources.management.cli import fail_clearly
+from resources.management.cli import SiteCommand, fail_clearly
 
 MAX_SHOWN_OUTLINES = 20
 REPORT_EVERY_PARTS = 5
 """The number of parts between two reports, if there is no terminal to draw a bar on."""
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Adds the feeds of an OPML list, with its categories. Existing feeds stay unchanged, but are added to "
         "the list's categories too. It can be stopped at any time; run it again to continue."

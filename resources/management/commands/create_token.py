@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
 
-from ..cli import fail_clearly
+from ..cli import SiteCommand, fail_clearly
 
 MAX_DAYS = 36_500
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Issues a token for the API, with the rights that are named and no others. It is printed once, and not stored."
     )

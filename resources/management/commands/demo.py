@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import Error as DatabaseError
 
 from resources.demo import load
 from resources.tiles.errors import LayerError
 
+from ..cli import SiteCommand
 
-class Command(BaseCommand):
+
+class Command(SiteCommand):
     help = "Loads a world map, the London Underground with generated speeds, and earthquakes. Loads nothing twice."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

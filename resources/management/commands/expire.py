@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from resources.tiles import work
 
 from .. import cli
-from ..cli import fail_clearly
+from ..cli import SiteCommand, fail_clearly
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Makes tiles of a layer stale: each is served once more while it is painted anew."
 
     def add_arguments(self, parser: CommandParser) -> None:

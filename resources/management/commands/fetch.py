@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import uvloop
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from resources import locks
 from resources.fetch import conf
@@ -22,6 +22,8 @@ from resources.mirror.storage.uploads import StorageUpkeep
 from retry import stores
 from retry.errors import StoreUnavailable
 
+from ..cli import SiteCommand
+
 MAX_TASK_THREADS, MIN_TASK_THREADS = 16, 8
 """Threads for the tasks' work on answers, mostly waiting for disk and database: those of a machine's fetchers together,
 and the least of each. Each has a database connection.
@@ -31,7 +33,7 @@ GARBAGE_THRESHOLD = 10_000
 """New objects between garbage collections: collecting after 700, Python's default, costs a tenth of a page's time."""
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Runs a fetcher, which fetches the jobs of the frontier. TERM or Ctrl-C ends it."
 
     def add_arguments(self, parser: CommandParser) -> None:

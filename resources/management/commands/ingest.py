@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.mirror.models import DedupeStep
@@ -17,7 +17,7 @@ from resources.mirror.reports.batches import SentList
 from resources.mirror.reports.bulk import BulkIngest
 from resources.mirror.reports.report import ReportError
 
-from ..cli import fail_clearly
+from ..cli import SiteCommand, fail_clearly
 
 POLL_SECONDS = 1.0
 PRINT_INTERVAL_SECONDS = 10.0
@@ -26,14 +26,11 @@ MAX_SHOWN_FAILURES = 10
 SENDER = "ingest"
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Reports the URLs of a file, one a line; blank lines and lines that begin with # are skipped. Those that are "
         "not known are fetched and stored. It can be stopped at any time: the same again goes on where it was."
     )
-
-    requires_system_checks = ()
-    """They ran when the site started, and take as long as a thousand URLs."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE|-", help="the file; - for standard input")

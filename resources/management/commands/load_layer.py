@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.fetch.models import MAX_IN_FLIGHT
@@ -16,7 +16,7 @@ from resources.tiles.models import Layer
 from resources.tiles.publication import store_upstream_layer
 from resources.tiles.upstream.templates import parse_template
 
-from ..cli import fail_clearly, prefix_errors
+from ..cli import SiteCommand, fail_clearly, prefix_errors
 
 SAME_NAMES = ("title", "attribution", "note", "min_zoom", "max_zoom", "order", "base", "style", "bounds")
 OPTION_FIELDS = {
@@ -26,7 +26,7 @@ OPTION_FIELDS = {
 }
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = "Creates a layer, or replaces its data and the settings named here. On any error the old data stays."
 
     def add_arguments(self, parser: CommandParser) -> None:

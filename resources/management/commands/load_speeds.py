@@ -4,16 +4,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from resources.tiles import compile_process, conf, layer_files, publication, speed_updates
 from resources.tiles.data import compiler
 from resources.tiles.errors import SpeedsError
 
-from ..cli import fail_clearly, prefix_errors
+from ..cli import SiteCommand, fail_clearly, prefix_errors
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Replaces the speeds of a layer by those of a CSV file (segment_id,speed_kmh,free_flow_kmh[,measured_at]). "
         "Segments without a row have no data then. Tiles become stale, not absent."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import Error as DatabaseError
 from tqdm import tqdm  # type: ignore[import-untyped]
 
@@ -31,7 +31,7 @@ from retry import stores
 from retry.errors import StoreUnavailable
 
 from .. import cli
-from ..cli import INTERRUPTED_EXIT_CODE, fail_clearly
+from ..cli import INTERRUPTED_EXIT_CODE, SiteCommand, fail_clearly
 
 VARIANTS = {
     f"{name}{'@2x' if scale == 2 else ''}": TileVariant(scale, name) for scale in (1, 2) for name in TILE_FORMATS
@@ -65,7 +65,7 @@ _parse_seconds = _number_up_to(float, 31_536_000, "seconds, more than 0 and at m
 _parse_rate = _number_up_to(float, 1_000_000, "a number above 0")
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Prepares tiles before any request: the tiles of an area (--zoom, --bbox, --geojson), or the most popular. "
         "Fresh tiles are skipped. It can be stopped at any time, and continued; two at once share the work."

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources import old_rows
@@ -15,7 +15,7 @@ from resources.mirror import conf
 from resources.mirror.conf import RetentionLimits
 from resources.mirror.storage import retention as storage_retention
 
-from ..cli import fail_clearly
+from ..cli import SiteCommand, fail_clearly
 
 
 def _not_negative(text: str) -> float:
@@ -25,7 +25,7 @@ def _not_negative(text: str) -> float:
     return value
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Removes rows that are no longer needed, as the site does each day, and mirrored files beyond MIRROR_MAX_BYTES "
         "and MIRROR_KEEP_DAYS, the least recently requested first. With --bytes or --days, only files. Pinned files, "

@@ -3,13 +3,15 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from resources.mirror.ingest import wanted_urls
 
+from ..cli import SiteCommand
 
-class Command(BaseCommand):
+
+class Command(SiteCommand):
     help = "Fetches again all mirrored files that only this machine holds. For a machine that is lost."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -3,13 +3,15 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from resources.mirror import links
 from resources.mirror.errors import UrlError
 
+from ..cli import SiteCommand
 
-class Command(BaseCommand):
+
+class Command(SiteCommand):
     help = "Prints a signed address for each URL. A request for it makes this site fetch, store and serve the file."
 
     def add_arguments(self, parser: CommandParser) -> None:

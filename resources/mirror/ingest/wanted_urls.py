@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
-from celery import current_app
 from django.db import Error as DatabaseError
 from django.db.models import Case, Exists, F, Field, OuterRef, Q, QuerySet, Value, When
-from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from resources import database
 from resources.database import MAX_CLOCK_LEAD
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import Failure
+from retry import lanes as queues
 from retry import stores
+from retry.errors import QueueUnavailable
 from retry.work import Work
 
 from .. import hosts, lookup
@@ -311,8 +311,8 @@ def feed_soon() -> None:
     """Has a worker hand over the due rows at once, not at its next turn. Never fails."""
     try:
         if stores.fast_client("state").set(FEED_ASKED_KEY, 1, nx=True, ex=FEED_ASKED_SECONDS):
-            current_app.send_task(FEED_TASK, queue=FEED_QUEUE, retry=False, ignore_result=True)
-    except (RedisError, OperationalError, OSError) as error:  # the feeder runs every two seconds anyway
+            queues.send_task(FEED_TASK, (), FEED_QUEUE)
+    except (RedisError, QueueUnavailable, OSError) as error:  # the feeder runs every two seconds anyway
         _log.warning("the feeder is not called", extra={"error": str(error)})
 
 

@@ -12,14 +12,13 @@ import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from celery import current_app
 from django.db import connection
 from django.db.models import QuerySet
-from kombu.exceptions import OperationalError
 
 from resources import database
-from retry import stores
+from retry import lanes, stores
 from retry.contents import content_name
+from retry.errors import QueueUnavailable
 
 from .. import lookup
 from ..errors import StorageError
@@ -127,8 +126,8 @@ def _rows_not_failed(digest: str) -> QuerySet[Resource]:
 def _enqueue_task(name: str, digest: str, if_lost: str) -> None:
     """Has a worker run a task for a file; logs `if_lost` if the queue is away. Never fails."""
     try:
-        current_app.send_task(name, [digest], queue=THUMBNAILS_QUEUE, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:
+        lanes.send_task(name, [digest], THUMBNAILS_QUEUE)
+    except QueueUnavailable as error:
         _log.warning(if_lost, extra={"digest": digest, "error": str(error)})
 
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import Client
 from pytest_django import Settings
 
-from project import celery, exporter, health
+from project import exporter, health, lane_workers
 from project.health import PartProbe, UnhealthyError, examine_parts
 from resources.fetch.frontier import queue
 from retry import lanes, stores
@@ -106,7 +106,7 @@ def test_a_part_that_hangs_makes_no_other_part_ill_however_often_it_is_examined(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_site_is_healthy_when_every_part_is(redis_servers: RedisServers, client: Client) -> None:
-    celery.sign_in_queues(QUEUES)
+    lane_workers.sign_in_queues(QUEUES)
     stores.run_steps(queue.sign_in_fetcher("w"))
     sweep_claims()
     answer = client.get("/healthz")
@@ -120,7 +120,7 @@ def test_a_machine_whose_workers_have_lost_what_they_need_is_named(
     redis_servers: RedisServers, client: Client, settings: Settings
 ) -> None:
     settings.MACHINE = "b"
-    celery.sign_in_queues(QUEUES)
+    lane_workers.sign_in_queues(QUEUES)
     lanes.note_unfit()
     workers = client.get("/healthz").json()["parts"]["workers"]
     assert workers == {"ok": False, "error": "workers lack the database or the storage: b"}
@@ -134,7 +134,7 @@ def test_a_machine_whose_workers_have_lost_what_they_need_is_named(
 def test_what_has_not_signed_in_or_is_gone_is_named(
     redis_servers: RedisServers, client: Client, settings: Settings
 ) -> None:
-    celery.sign_in_queues(QUEUES[1:])
+    lane_workers.sign_in_queues(QUEUES[1:])
     settings.RETRY_INSTANCE = "unix:/nonexistent/retry.sock"
     answer = client.get("/healthz")
     errors = {name: part["error"] for name, part in answer.json()["parts"].items() if not part["ok"]}
@@ -267,15 +267,15 @@ def test_readiness_does_not_depend_on_waiting_instances_of_other_machines_or_of_
 
 def test_signing_in_survives_a_server_that_is_gone(redis_servers: RedisServers) -> None:
     redis_servers.state.stop()
-    celery.sign_in_queues(QUEUES)
+    lane_workers.sign_in_queues(QUEUES)
 
 
 def test_a_worker_that_fell_silent_is_missed(redis_servers: RedisServers) -> None:
-    celery.sign_in_queues(QUEUES)
-    assert celery.list_unserved_queues(QUEUES) == []
-    assert 0 < redis_servers.state.client.ttl("workers:work") <= celery.WORKER_SIGN_IN_SECONDS
+    lane_workers.sign_in_queues(QUEUES)
+    assert lane_workers.list_unserved_queues(QUEUES) == []
+    assert 0 < redis_servers.state.client.ttl("workers:work") <= lane_workers.WORKER_SIGN_IN_SECONDS
     redis_servers.state.client.delete("workers:work")
-    assert celery.list_unserved_queues(QUEUES) == ["work"]
+    assert lane_workers.list_unserved_queues(QUEUES) == ["work"]
 
 
 EMPTY = bytes(8)

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from supervisor import events
 from supervisor.states import ProcessStates
 
-from project import celery, checks, health, run
+from project import checks, health, lane_workers, run
 from project.environment import own_store_url, storage_from
 from project.paths import DataDirectory, RuntimeDirectory
 from project.preflight import StartError
@@ -49,7 +49,7 @@ def state(redis_servers: RedisServers) -> redis.Redis:
 def _nothing_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_recent_health", health.RecentHealth())
     counts = machines.WorkerCounts(lambda: stores.fast_client("state"))
-    monkeypatch.setattr(celery, "_worker_counts", counts)
+    monkeypatch.setattr(lane_workers, "_worker_counts", counts)
 
 
 @pytest.mark.django_db
@@ -257,7 +257,7 @@ def test_estimates_of_waiting_count_the_workers_of_all_machines_and_without_stat
     assert json.loads(claims.start_terms())["workers"]["paint.now"] == 6
     assert conf().lane_workers("fetch.fast") == conf().RETRY_LANES["fetch.fast"]["workers"]
     redis_servers.state.stop()
-    celery._worker_counts._next_at = 0
+    lane_workers._worker_counts._next_at = 0
     conf().lane_workers("paint.now")
     eventually(lambda: conf().lane_workers("paint.now") == own, 10, "only this one is known")
 

@@ -15,7 +15,7 @@ from tests.support.stack import ROOT, eventually
 SECONDS = 20
 PARENT = """
 import os, time
-from project import celery, painters
+from project import lane_workers, painters
 
 class Worker:
     def __init__(self, lanes, **_):
@@ -27,7 +27,7 @@ class Worker:
             time.sleep(0.01)
         os.write(1, b"finished\\n")
 
-celery.sign_in_queues = lambda queues: os.write(1, b"signed in\\n")
+lane_workers.sign_in_queues = lambda queues: os.write(1, b"signed in\\n")
 painters.LaneWorker, painters.FORK_PAUSE_SECONDS = Worker, 0.05
 painters.Painters(["paint.now", "paint.pages"], 2).run()
 """

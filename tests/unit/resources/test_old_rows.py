@@ -5,7 +5,6 @@ from io import StringIO
 from typing import Any
 from unittest.mock import Mock
 
-import celery
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
@@ -15,6 +14,7 @@ from resources.fetch.models import FetchDomain, FetchTiming
 from resources.mirror import hosts, lookup, url_rules
 from resources.mirror.models import Batch, BatchItem, MirroredHost, Resource, Rule, Tally, UrlState, Validator
 from resources.mirror.storage import takedown
+from retry import lanes
 from tests.support.mirror_rows import NOW, digest_of, fail, report, resource, stored_resource, url
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
@@ -150,9 +150,9 @@ def test_a_task_whose_time_is_up_has_another_one_go_on(monkeypatch: pytest.Monke
     Session.objects.create(session_key="a", expire_date=LONG_AGO)
     monkeypatch.setattr(tasks, "PRUNE_ROWS_SECONDS", 0)
     send = Mock()
-    monkeypatch.setattr(celery.current_app, "send_task", send)
+    monkeypatch.setattr(lanes, "send_task", send)
     tasks.prune()
-    send.assert_called_once_with("resources.prune", queue="work", retry=False, ignore_result=True)
+    send.assert_called_once_with("resources.prune", (), "work")
     tasks.prune()
     send.assert_called_once()
     assert not Session.objects.exists()

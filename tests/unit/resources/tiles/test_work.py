@@ -45,7 +45,7 @@ def test_earlier_changes_are_left_to_requests(changed: int, published: list[Any]
 
 def test_changes_in_quick_succession_share_one_turn(changed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr("resources.tiles.work.current_app.send_task", lambda *given, **_: sent.append(given))
+    monkeypatch.setattr("resources.tiles.work.lanes.send_task", lambda *given: sent.append(given[:2]))
     work.refresh_soon("jams", 1)
     work.refresh_soon("jams", 2)
     work.refresh_soon("other", 3)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from celery import current_app
 from django.db.models import QuerySet
 
 from resources import database
@@ -12,6 +11,7 @@ from resources.mirror.errors import StorageError
 from resources.mirror.models import Blob, Resource, UrlState, Validator
 from resources.mirror.storage import blobs, takedown
 from resources.mirror.storage.takedown import find_taken_down, take_down_blob
+from retry import lanes
 from tests.conftest import RedisServers
 
 from ..conftest import NOW, Give, Keep, look_up_anew, raising, vouch_for
@@ -25,7 +25,7 @@ Sent = list[tuple[str, list[str]]]
 def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     """The tasks given to workers."""
     tasks: Sent = []
-    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: tasks.append((name, arguments)))
+    monkeypatch.setattr(lanes, "send_task", lambda name, arguments, _: tasks.append((name, arguments)))
     return tasks
 
 
