@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 
 from ..tiles.errors import LayerError
@@ -15,7 +16,10 @@ from ..tiles.staleness import LayerPart
 class SiteCommand(BaseCommand):
     """A command of this site. The system checks ran when the site started: they take longer than most commands do."""
 
-    requires_system_checks = ()
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **options)
+        parser.set_defaults(skip_checks=True)
+        return parser
 
 
 INTERRUPTED_EXIT_CODE = 130
