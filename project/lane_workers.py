@@ -1,4 +1,4 @@
-"""The workers of queues: which queues have some, and how many a lane has on all machines. Loads no Celery."""
+"""The workers of queues: which queues have some, and how many a lane has on all machines."""
 
 import logging
 import time

@@ -4,6 +4,7 @@ Two releases at once are one after the other. A run on one machine begins with i
 that of another.
 """
 
+import importlib
 import io
 import logging
 import os
@@ -88,6 +89,7 @@ def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
         if not os.environ.get("SECRET_KEY"):
             _require_secret_key(data)
         django.setup()
+        importlib.import_module("project.celery")  # what is handed over goes to its broker
     except (ImproperlyConfigured, ValueError) as error:
         raise StartError(f"a setting is wrong: {error}") from error
 

@@ -13,6 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 application = share_answers(encode_queries(drain_bodies(make_application())))
 
+from project import celery  # noqa: E402, F401  views hand work over to its broker
 from resources.tiles import layers  # noqa: E402  needs the apps
 
 get_resolver().url_patterns  # noqa: B018  the views are imported now, not by the first request
