@@ -227,7 +227,8 @@ def static_map(request: HttpRequest) -> HttpResponse:
         if layer is None or not layer.has_zoom(picture.zoom):
             return responses.not_found_response(f"There is no layer “{slug}” at zoom {picture.zoom}.")
     version = layers.joint_version(layer for layer in found if layer)
-    return deferral.serve_or_defer(request, picture.content_key, static_map_work(picture, version), version=version)
+    work = static_map_work(picture, version)
+    return deferral.serve_or_defer(request, picture.content_key, work, version=version, as_is=True)
 
 
 def static_map_work(picture: StaticMap, version: int) -> retry_work.Work:

@@ -46,19 +46,28 @@ _log = logging.getLogger("tarry.serving")
 
 
 def serve_or_defer(
-    request: HttpRequest, content_key: str, work: Work, *, version: int = 0, html: bool = False, host: str = ""
+    request: HttpRequest,
+    content_key: str,
+    work: Work,
+    *,
+    version: int = 0,
+    html: bool = False,
+    host: str = "",
+    as_is: bool = False,
 ) -> HttpResponse:
     """Returns the content at once, or a redirect to the waiting instance while `work` prepares it.
 
     `version` is that of the data: older content is stale. `html` is True for answers that people view as a page:
     after PAGE_PATIENCE_SECONDS they see the waiting page, which names `host`, the server that the work asks. It is
-    empty for no server, and for one that is not to be named.
+    empty for no server, and for one that is not to be named. `as_is` is True if the view adds nothing to the content:
+    then the waiting instance may deliver pictures without asking main again, where RETRY_DELIVERY is `internal`.
     """
     if refusal := _request_refusal(request, content_key, work):
         return refusal
     looked_at = time.time()
     answer = _count_answer(find_answer(content_key, work, version, responses.client_network_of(request)))
-    response = _build_response(request, answer, content_key, work, host if html else None)
+    least_version = version if as_is else None
+    response = _build_response(request, answer, content_key, work, host if html else None, least_version)
     if isinstance(answer, Defer) and answer.is_running and "Preference-Applied" not in response:
         request.META[LOOKED_AT] = looked_at
     return response
@@ -73,7 +82,7 @@ def deliver_or_defer(
     answer = _count_answer(find_answer(content_key, work, 0, responses.client_network_of(request)))
     if isinstance(answer, Serve):
         return deliver(request, answer.content)
-    return _build_response(request, answer, content_key, work, None)
+    return _build_response(request, answer, content_key, work)
 
 
 def find_answer(content_key: str, work: Work, version: int, client: str = "") -> Decision:
@@ -87,7 +96,7 @@ def find_answer(content_key: str, work: Work, version: int, client: str = "") ->
     try:
         popular = "" if seen else popularity.describe_content(content_key)
         question = claims.begin_call(work, refresh=seen is not None, client=client, popular=popular)
-        found = stores.run_steps(look_up_content(question, content_key, with_body=True))
+        found = stores.run_steps(look_up_content(question, content_key, with_body=True, was_missing=seen is None))
         answer, action = decide_answer(found, version, seen)
         if isinstance(action, TakeBack):
             stores.execute_call(claims.abandon_call(work.key, action.token))
@@ -150,8 +159,13 @@ def _hand_over(work: Work, action: HandOver, lane: str) -> None:
         raise
 
 
-def _build_response(
-    request: HttpRequest, answer: Decision, content_key: str, work: Work, page: str | None
+def _build_response(  # noqa: PLR0917  # the parts of an answer
+    request: HttpRequest,
+    answer: Decision,
+    content_key: str,
+    work: Work,
+    page: str | None = None,
+    least_version: int | None = None,
 ) -> HttpResponse:
     match answer:
         case Serve(content, stale, why):
@@ -169,15 +183,16 @@ def _build_response(
             detail, word = f"Try again later: {why}.", f'Tarry; fwd=miss; detail="{why}"'
             return responses.problem_response(503, detail, wait_seconds=wait_seconds, cache_status=word)
         case Defer() as defer:
-            return deferral_response(request, content_key, work.key, defer, page=page)
+            return _deferral_response(request, content_key, work.key, defer, page, least_version)
 
 
-def deferral_response(
-    request: HttpRequest, content_key: str, work_key: str, answer: Defer, *, page: str | None
+def _deferral_response(  # noqa: PLR0917  # as above
+    request: HttpRequest, content_key: str, work_key: str, answer: Defer, page: str | None, least_version: int | None
 ) -> HttpResponse:
     """Returns 202 or 503 if the client wants no wait, else the way to the waiting instance.
 
     `page` is None for content that people do not view as a page; else it is the host for the waiting page, or empty.
+    `least_version` is the version of content that the waiting instance may deliver; None if it may not.
     """
     wanted = read_preferences(request.headers.get("Prefer"))
     ticket = _make_ticket(request, content_key, work_key, answer, wanted)
@@ -186,7 +201,7 @@ def deferral_response(
     if page is not None and not wanted.respond_async and _is_for_a_person(request):
         ticket = replace(ticket, page=page if is_host(page) else "")
     if conf().RETRY_DELIVERY == "internal" and request.headers.get("X-Front") == X_FRONT_ASKED:
-        return responses.hand_over_response(ticket_query(ticket))
+        return responses.hand_over_response(ticket_query(ticket), least_version)
     applied = headers.preference_text(None, ticket.wait_seconds)
     address = ticket_address(ticket, conf().RETRY_AFTER_SERVER)
     reply = responses.redirect_reply(address, answer.wait_seconds, answer.why, preference=applied)

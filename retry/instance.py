@@ -9,15 +9,16 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from . import headers, html_pages, line, metrics, responses, stores
+from . import contents, headers, html_pages, line, metrics, responses, stores
 from .conf import conf
 from .decision import LookResult
 from .errors import TicketError
-from .headers import client_network, prefers_page, read_preferences
+from .headers import client_network, is_picture, prefers_page, read_preferences
 from .responses import ClientReply, ClientRequest, problem_reply
 from .rooms import FrontClient, Receive, WaitingClients, WaitOutcome
 from .subscription import RETRY_PAUSE_SECONDS, hear_ends_forever, look_again_forever
@@ -27,6 +28,9 @@ _log = logging.getLogger("tarry.waiting")
 
 X_FRONT_HANDED = "handed"
 """The value of X-Front for a request that main has handed over: nginx knows the address to return to."""
+
+MAX_DELIVERIES = 8
+"""Contents that the waiting instance delivers at a time. A crowd goes back to main, for the front has its content."""
 
 MAX_STATUS_LOOKS = 50
 """Connections to each Redis server that requests for a status may take."""
@@ -41,6 +45,7 @@ class WaitingInstance:
         self._per_network: dict[str, int] = {}
         self._clients = stores.async_clients()
         self._asking = asyncio.Semaphore(MAX_STATUS_LOOKS)
+        self._delivering = 0
         line.load_lines()
         self._tasks = [
             asyncio.create_task(_run_forever(lambda: hear_ends_forever(self.waiting))),
@@ -129,13 +134,29 @@ class WaitingInstance:
             case WaitOutcome.GONE:
                 return None
             case WaitOutcome.READY:
-                return _send_back_reply(ticket, asked)
+                return await self._deliver(ticket, asked) or _send_back_reply(ticket, asked)
             case WaitOutcome.CLOSING:
                 return _wait_on_reply(ticket, "reload")
             case WaitOutcome.TIME_UP if is_last or ticket.page is not None:
                 return await self._give_up(ticket, asked)
             case WaitOutcome.TIME_UP:
                 return _wait_on_reply(ticket.next_hop(), "wait")
+
+    async def _deliver(self, ticket: Ticket, asked: ClientRequest) -> ClientReply | None:
+        """Answers a request that main has handed over, if all that main would do is to serve fresh content."""
+        least_version = asked.least_version if asked.front == X_FRONT_HANDED and asked.is_simple else None
+        if least_version is None or self._delivering >= MAX_DELIVERIES:
+            return None
+        self._delivering += 1
+        try:
+            [found] = await stores.run_all(self._clients, [contents.read_content(ticket.content_key)])
+        finally:
+            self._delivering -= 1
+        if found is None or isinstance(found, Exception) or not found.is_fresh(least_version):
+            return None
+        if not is_picture(found.content_type):  # the policies of pages are main's
+            return None
+        return responses.content_reply(found, ticket.redirect, datetime.now(UTC))
 
     async def _give_up(self, ticket: Ticket, asked: ClientRequest) -> ClientReply:
         """Answers a client whose waits, patience or own time limit are used up. The preparation goes on."""

@@ -55,7 +55,10 @@ View = Callable[Concatenate[HttpRequest, Arguments], Response]
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A request. `address` is the client's, for its own limit; `front` is nginx' X-Front; `prefer` is Prefer."""
+    """A request. `address` is the client's, for its own limit; `front` is nginx' X-Front; `prefer` is Prefer.
+
+    `least_version` is that of hand_over_response(). `is_simple` is True for a GET without conditions and ranges.
+    """
 
     method: str
     query: bytes
@@ -65,6 +68,8 @@ class ClientRequest:
     address: str = ""
     front: str = ""
     prefer: str | None = None
+    least_version: int | None = None
+    is_simple: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +96,21 @@ def client_network_of(request: HttpRequest) -> str:
 
 def content_response(request: HttpRequest, content: Content, *, stale: bool, why: str, now: datetime) -> HttpResponse:
     """Returns 200, or 304 if the client's validators match. Ranges are left to the proxy."""
-    fields = headers.content_headers(
-        content, _content_location(request), stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS
-    )
+    path = request.get_full_path()
+    fields = _content_fields(content, path, stale=stale, why=why, now=now)
     response = HttpResponse(content.body, headers={**fields, "Content-Length": str(len(content.body))})
     return conditional_response(request, response, int(content.last_modified.timestamp()))
+
+
+def content_reply(content: Content, path: str, now: datetime) -> ClientReply:
+    """Returns 200 with fresh content. `path` is its address on this site."""
+    return ClientReply(200, _content_fields(content, path, stale=False, why="hit", now=now), content.body)
+
+
+def _content_fields(content: Content, path: str, *, stale: bool, why: str, now: datetime) -> dict[str, str]:
+    address = iri_to_uri(path) or ""  # in ASCII, as a header field needs it
+    hot_seconds = conf().HOT_SECONDS
+    return headers.content_headers(content, address, stale=stale, why=why, now=now, hot_seconds=hot_seconds)
 
 
 def constant_response(
@@ -110,7 +125,7 @@ def constant_response(
     fields = {
         "Content-Type": content_type,
         "Content-Length": str(len(body)),
-        "Content-Location": _content_location(request),
+        "Content-Location": iri_to_uri(request.get_full_path()) or "",
         "ETag": etag,
         "Cache-Control": headers.cache_control(shared if client_seconds is None else client_seconds, shared),
         "Cache-Status": "Tarry; hit; detail=constant",
@@ -119,11 +134,6 @@ def constant_response(
         **headers.open_headers(content_type),
     }
     return conditional_response(request, HttpResponse(body, headers=fields), None)
-
-
-def _content_location(request: HttpRequest) -> str:
-    """The address in ASCII, as a header field needs it."""
-    return iri_to_uri(request.get_full_path()) or ""
 
 
 def conditional_response(
@@ -155,12 +165,16 @@ def redirect_reply(address: str, wait_seconds: float | None, why: str, *, prefer
     return ClientReply(302, {**fields, **headers.preference_headers(preference), "Location": address})
 
 
-def hand_over_response(ticket_query: str) -> HttpResponse:
+def hand_over_response(ticket_query: str, least_version: int | None = None) -> HttpResponse:
     """Tells nginx to pass this request on to the waiting instance. The client does not see this answer.
 
-    It has no field that nginx would add to the final answer, as Cache-Control or Content-Type.
+    It has no field that nginx would add to the final answer, as Cache-Control or Content-Type. With `least_version` the
+    waiting instance may deliver content of that version or a later one.
     """
-    response = HttpResponse(headers={"X-Accel-Redirect": headers.WAIT_LOCATION, "X-Ticket": ticket_query})
+    fields = {"X-Accel-Redirect": headers.WAIT_LOCATION, "X-Ticket": ticket_query}
+    if least_version is not None:
+        fields["X-Least-Version"] = str(least_version)
+    response = HttpResponse(headers=fields)
     del response["Content-Type"]
     return response
 

@@ -42,7 +42,7 @@ def slow(request: HttpRequest, name: str) -> HttpResponse:
         body = _prepared(SlowContent.from_query(name, request.GET))
         if KEEPS:
             cache.set(name, body)
-    return _answer(body, "text/plain")
+    return _answer(body, "image/png")
 
 
 def picture(request: HttpRequest, z: int, x: int, y: int) -> HttpResponse:

@@ -27,9 +27,9 @@ class Content:
 
 
 def slow_content(seconds: float) -> Content:
-    """Content that was never requested, of so many seconds."""
+    """A picture that was never requested, of so many seconds."""
     name = uuid4().hex
-    return Content(f"/slow/{name}?seconds={seconds}&size={SIZE}&kind=slow", name)
+    return Content(f"/slow/{name}?seconds={seconds}&size={SIZE}&kind=slow&behaviour=picture", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ def serve_tile(request: HttpRequest, address: str) -> HttpResponse:
             client_seconds=layer.client_seconds,
         )
     version = layer.version_for(wanted.z, wanted.x, wanted.y)
-    return deferral.serve_or_defer(request, wanted.content_key, work.tile_work(layer, wanted), version=version)
+    tile_work = work.tile_work(layer, wanted)
+    return deferral.serve_or_defer(request, wanted.content_key, tile_work, version=version, as_is=True)
 
 
 @responses.read_only

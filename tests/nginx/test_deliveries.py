@@ -76,6 +76,22 @@ def test_each_leg_is_marked_and_has_come_when_it_began(internal: RunningFront) -
     assert float(returned["x-front-since"]) - float(asked["x-front-since"]) > 0.1
 
 
+def test_the_waiting_instance_may_deliver_by_itself_where_main_has_named_a_version(internal: RunningFront) -> None:
+    named = {"X-Accel-Redirect": "@wait", "X-Ticket": TICKET, "X-Least-Version": "7"}
+    internal.main.answer = lambda _: Answer(headers=named, body=b"")
+    internal.retry.answer = lambda _: CONTENT
+    answers = [internal.get("/tiles/a", X_Least_Version="0") for _ in range(2)]
+    assert [asked.headers["x-least-version"] for asked in internal.retry.asked] == ["7", "7"]  # and nothing was kept
+    assert {(answer.status, answer.body, answer.headers["etag"]) for answer in answers} == {(200, b"content", '"x"')}
+    assert not {*map(str.lower, named)} & {name.lower() for name in answers[0].headers}
+
+
+def test_a_client_cannot_name_a_version(internal: RunningFront) -> None:
+    internal.get("/tiles/a", X_Least_Version="0")
+    [asked] = internal.retry.asked
+    assert "x-least-version" not in asked.headers
+
+
 @pytest.mark.parametrize("target", ["/tiles/a", "/feeds/", "/admin/", "/metrics", "/healthz"])
 def test_a_clients_own_mark_is_dropped(site: RunningFront, target: str) -> None:
     site.get(target, X_Front="returned", X_Ticket="x", X_Accel_Redirect="@wait")

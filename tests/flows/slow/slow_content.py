@@ -46,7 +46,7 @@ class SlowContent:
 
     @property
     def body(self) -> bytes:
-        """The content under the name: its text again and again, or an image."""
+        """The content under the name: its text again and again, which `picture` calls a picture, or an image."""
         if self.behaviour == "image":
             return IMAGE
         word = f"{self.name}.{self.version} ".encode()

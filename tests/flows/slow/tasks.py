@@ -39,7 +39,7 @@ def make(wanted: SlowContent, token: int) -> Mapping[str, Prepared]:
     _misbehave(wanted.behaviour, execution)
     body = wanted.numbered_body(execution) if wanted.behaviour == "numbered" else wanted.body
     diary.note("finish", token)
-    content_type = "image/png" if wanted.behaviour == "image" else "text/plain; charset=utf-8"
+    content_type = "image/png" if wanted.behaviour in {"image", "picture"} else "text/plain; charset=utf-8"
     return {f"slow:{wanted.name}": Prepared(body, content_type, wanted.fresh, wanted.stale, version=wanted.version)}
 
 

@@ -20,4 +20,4 @@ def slow(request: HttpRequest, name: str) -> HttpResponse:
         arguments=wanted.arguments,
     )
     html = request.GET.get("html") == "1"
-    return serve_or_defer(request, f"slow:{name}", work, version=wanted.version, html=html)
+    return serve_or_defer(request, f"slow:{name}", work, version=wanted.version, html=html, as_is=True)

@@ -5,19 +5,24 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claim_state, claims, stores
+from retry import claim_state, claims, contents, stores
+from retry.contents import Prepared
+from retry.deferral import serve_or_defer
 from retry.instance import WaitingInstance
 from retry.responses import ClientRequest
 from retry.tickets import Ticket, read_ticket, ticket_address
 from retry.work import Work
 from tests.support import clock
 from tests.support.claim_calls import look
-from tests.support.waiting_clients import BACK, answered, asked, begin, is_back, joined, played, present, settled
+from tests.support.waiting_clients import BACK, KEY, answered, asked, begin, is_back, joined, played, present, settled
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -199,3 +204,42 @@ async def test_the_way_back_is_that_of_the_delivery(
     assert reply.headers.get("Location") == (None if expected else BACK)
     if expected:
         assert set(reply.headers) == {"X-Accel-Redirect"}  # all else nginx would add to the content's fields
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "is_delivered"),
+    [
+        ("image/png", {}, True),
+        ("image/png", {"front": "asked"}, False),
+        ("image/png", {"least_version": None}, False),
+        ("image/png", {"least_version": 4}, False),
+        ("image/png", {"is_simple": False}, False),
+        ("text/html", {}, False),
+        (None, {}, False),
+    ],
+    ids=["a picture", "not handed over", "not as it is", "stale", "a condition or range", "a page", "nothing there"],
+)
+@played
+async def test_a_fresh_picture_is_delivered_to_a_request_that_main_has_handed_over(
+    instance: WaitingInstance,
+    work: Work,
+    settings: Settings,
+    *,
+    kind: str | None,
+    fields: dict[str, Any],
+    is_delivered: bool,
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    token = begin(work)
+    handed = asked(work, **{"front": "handed", "least_version": 3, "is_simple": True} | fields)
+    waiting = asyncio.create_task(answered(instance, handed))
+    await settled(instance, work)
+    if kind:
+        content = Prepared(b"tile", kind, 60, 600, version=3)
+        stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1))
+    stores.execute_call(claims.finish_stored_call(work.key, token, 0.1))
+    reply = await waiting
+    assert (reply.body == b"tile") == is_delivered == ("X-Accel-Redirect" not in reply.headers)
+    if is_delivered:
+        of_main = serve_or_defer(RequestFactory().get(BACK), KEY, work, version=3)
+        assert (reply.status, {**reply.headers, "Content-Length": "4"}) == (200, dict(of_main.headers))
