@@ -107,6 +107,23 @@ def assert_names_and_queries_come_through(stack: Stack, crowd: Crowd, name: str,
         assert "nginx; hit" in again.answers[0].cache_status
 
 
+def test_a_picture_is_the_same_by_whomever_it_is_delivered(
+    stack: Stack, crowd: Crowd, delivery: str, name: str
+) -> None:
+    address = f"/slow/{name}?behaviour=picture&size=5000&seconds=0.3"
+    before = stack.metric("tarry_answers_total", server="main", answer="serve")
+    first, again = crowd.visit(address), crowd.visit(address)
+    served = stack.metric("tarry_answers_total", server="main", answer="serve") - before
+    assert (first.status, first.body, again.body) == (200, SlowContent(name, size=5000).body, first.body)
+    assert served == 1  # for the second visit, or as the waiting instance sent the first one back
+    fields, others = first.answers[-1].headers, again.answers[-1].headers
+    own = {"cache-control", "expires"}  # of the waiting address, which must not be kept
+    assert {each.lower() for each in fields} - own == {each.lower() for each in others} - own
+    for field in ("Content-Type", "Content-Location", "ETag", "Last-Modified", "Accept-Ranges"):
+        assert fields[field] == others[field]
+    assert stack.executions(name) == 1
+
+
 def test_head_and_conditions_come_through_on_the_first_visit(crowd: Crowd, delivery: str, name: str) -> None:
     head = crowd.visit(f"/slow/{name}h?size=5000", method="HEAD")
     assert (head.status, head.body, head.answers[-1].headers["Content-Length"]) == (200, b"", "5000")

@@ -231,7 +231,8 @@ async def test_a_fresh_picture_is_delivered_to_a_request_that_main_has_handed_ov
 ) -> None:
     settings.RETRY_DELIVERY = "internal"
     token = begin(work)
-    handed = asked(work, **{"front": "handed", "least_version": 3, "is_simple": True} | fields)
+    given: dict[str, Any] = {"front": "handed", "least_version": 3, "is_simple": True}
+    handed = asked(work, **given | fields)
     waiting = asyncio.create_task(answered(instance, handed))
     await settled(instance, work)
     if kind:
