@@ -13,6 +13,7 @@ from typing import Any
 
 import redis
 from celery import Celery, signals
+from celery.loaders.base import BaseLoader
 from django.conf import settings
 from kombu.transport.redis import SentinelChannel
 
@@ -29,9 +30,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 SentinelChannel.connection_class = SentinelConnection
 
-app = Celery("tarry")
+app = Celery("tarry", loader="app")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+class DefaultLoader(BaseLoader):
+    """Loads the settings of Celery's default application, which a process has until it imports this module.
+
+    Celery finds it by CELERY_LOADER. So other apps' tasks go to the site's broker in every command, and commands that
+    send none do not load Celery.
+    """
+
+    def read_configuration(self, *_: str) -> dict[str, Any]:
+        names = [name for name in dir(settings) if name.startswith("CELERY_")]
+        return {name.removeprefix("CELERY_").lower(): getattr(settings, name) for name in names}
 
 
 @signals.setup_logging.connect

@@ -464,6 +464,7 @@ STATIC_ROOT = _data.static
 STATICFILES_DIRS = [_NINJA / "static"]
 
 # Celery
+os.environ["CELERY_LOADER"] = "project.celery.DefaultLoader"
 CELERY_BROKER_URL, QUEUES_OPTIONS = celery_broker(QUEUES_URL or REDIS_URL)
 # Web processes must not wait: by default a silent broker would block a publish for ever. While some threads wait for
 # it, requests wait for a thread: a request takes up to twice this time, and the time of its other calls to Redis.
