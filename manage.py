@@ -1,7 +1,6 @@
 #!/usr/bin/env python
 """Django's command line, with the settings of project/settings.py."""
 
-import importlib
 import os
 import sys
 
@@ -10,7 +9,6 @@ from django.core.management import execute_from_command_line
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-    importlib.import_module("project.celery")  # what commands hand over goes to its broker
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -1,19 +1,11 @@
-"""The Django app of feeds, and its system check: of the hub's address, before anything is served.
-
-After migrations, the index of searches is mended.
-"""
-
-from collections.abc import Sequence
-from typing import Any
+"""The Django app of feeds: registers its system check, and has the index of searches mended after migrations."""
 
 from django.apps import AppConfig
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
 from django.db.models.signals import post_migrate
 
+from retry.check_names import register_checks
+
 from . import search_index
-from .parser import markup
-from .push.websub import OWN_HUB
 
 
 class FeedsConfig(AppConfig):
@@ -21,15 +13,5 @@ class FeedsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        register(check_hub)
+        register_checks("feeds.checks", "check_hub")
         post_migrate.connect(search_index.mend_index, sender=self)  # after migrations of any version, and their order
-
-
-def check_hub(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
-    """Checks FEEDS_HUB: empty, this site itself, or an address that can stand in a header field."""
-    hub, most = settings.FEEDS_HUB, 2000
-    if hub in {"", OWN_HUB} or (
-        hub.isascii() and not set(hub) & set('<>"\\') and markup.absolute_url("", hub, most) == hub
-    ):
-        return []
-    return [Error("FEEDS_HUB must be self, none, or a hub's address, as https://hub.example/.", id="feeds.E001")]

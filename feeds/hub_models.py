@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from .push.kinds import MAX_OFFER_URL_CHARACTERS, PushKind
 from .push.leases import ENDED_STATES, SubscriberStatus, SubscriptionStatus
-from .push.offers import MAX_OFFER_URL_CHARACTERS, PushKind
 
 MAX_TOKEN_CHARACTERS = 64
 MAX_CALLBACK_CHARACTERS = 2200

@@ -3,9 +3,8 @@
 import gc
 
 from django.apps import AppConfig
-from django.core.checks import register
 
-from . import checks
+from retry.check_names import register_checks
 
 gc.disable()
 
@@ -14,6 +13,6 @@ class ProjectConfig(AppConfig):
     name = "project"
 
     def ready(self) -> None:
-        register(checks.check_roles)
+        register_checks("project.checks", "check_roles")
         gc.freeze()  # what is loaded stays
         gc.enable()

@@ -13,10 +13,10 @@ from typing import Any
 
 import redis
 from celery import Celery, signals
+from celery.loaders.base import BaseLoader
 from django.conf import settings
 from kombu.transport.redis import SentinelChannel
 
-from resources import sandbox
 from retry import stores
 from retry.servers import SentinelConnection
 
@@ -29,9 +29,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 SentinelChannel.connection_class = SentinelConnection
 
-app = Celery("tarry")
+app = Celery("tarry", loader="app")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+class DefaultLoader(BaseLoader):
+    """Loads the settings of Celery's default application, which a process has until it imports this module.
+
+    Celery finds it by CELERY_LOADER. So other apps' tasks go to the site's broker in every command, and commands that
+    send none do not load Celery.
+    """
+
+    def read_configuration(self, *_: str) -> dict[str, Any]:
+        names = [name for name in dir(settings) if name.startswith("CELERY_")]
+        return {name.removeprefix("CELERY_").lower(): getattr(settings, name) for name in names}
 
 
 @signals.setup_logging.connect
@@ -64,13 +76,6 @@ def _wait_for_the_broker(**_: Any) -> None:
 def _queue_order() -> str:
     """Returns the order of one worker's queues: in turn, but with SMALL=1 by name, as refreshes come after clients."""
     return "sorted" if settings.SMALL else "round_robin"
-
-
-@signals.celeryd_init.connect
-def _end_embedded_beat_with_its_worker(**_: Any) -> None:
-    """Ends the beat process of a worker with it: a killed worker's beat would go on beside that of the next worker."""
-    worker = os.getpid()
-    signals.beat_embedded_init.connect(lambda **_: sandbox.end_with_parent(worker), weak=False)
 
 
 @signals.heartbeat_sent.connect

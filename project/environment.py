@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from retry import servers
-from retry.servers import ServerUrl
+from retry import server_urls
+from retry.server_urls import ServerUrl
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
@@ -148,9 +148,9 @@ def celery_broker(redis_url: str) -> tuple[str, dict[str, Any]]:
     `unix:///a.sock?db=1` is `redis+socket:///a.sock?virtual_host=1`, and each Sentinel has a URL of its own.
     """
     parts = urlsplit(redis_url)
-    if parts.scheme == servers.CLUSTER:
+    if parts.scheme == server_urls.CLUSTER:
         raise ImproperlyConfigured("Celery knows no Redis Cluster: set QUEUES_URL to a Redis server, or to Sentinels.")
-    if parts.scheme == servers.SENTINEL:
+    if parts.scheme == server_urls.SENTINEL:
         named = parse_redis_url("REDIS_URL or QUEUES_URL", redis_url)
         login = ":".join(quote(named.login.get(name, ""), safe="") for name in ("username", "password"))
         urls = [f"sentinel://{login}@{host}:{port}/{named.database}" for host, port in named.nodes]
@@ -163,9 +163,9 @@ def celery_broker(redis_url: str) -> tuple[str, dict[str, Any]]:
 
 def django_cache(cache_url: str) -> tuple[str, dict[str, Any]]:
     """The server in the spelling of django-redis, with its options."""
-    if servers.is_cluster(cache_url):
+    if server_urls.is_cluster(cache_url):
         raise ImproperlyConfigured("CACHE_URL names one Redis server, or Sentinels, and no Cluster.")
-    if not cache_url.startswith(f"{servers.SENTINEL}:"):
+    if not cache_url.startswith(f"{server_urls.SENTINEL}:"):
         return cache_url, {}
     named = parse_redis_url("CACHE_URL", cache_url)
     asking = {"SENTINELS": list(named.nodes), "SENTINEL_KWARGS": named.sentinel_login}

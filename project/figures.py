@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from resources import machines
 from resources.machines import HeardMachine
-from retry import claims, servers, stores
+from retry import claims, server_urls, stores
 from retry.conf import conf
 from retry.errors import StoreUnavailable
 
@@ -77,7 +77,7 @@ def _by_name(figures: Mapping[str, float]) -> Iterator[Row]:
 
 
 def _measure_memory(client: Redis) -> Iterator[Metric]:
-    if servers.is_cluster(conf().REDIS_URL):
+    if server_urls.is_cluster(conf().REDIS_URL):
         nodes: dict[str, Any] = client.info("memory", target_nodes="primaries")
     else:
         nodes = {"": client.info("memory")}

@@ -32,7 +32,7 @@ from redis.retry import Retry
 from resources import machines
 from resources.fetch.frontier import queue
 from resources.traffic import counter
-from retry import claims, lanes, responses, servers, stores
+from retry import claims, lanes, responses, server_urls, servers, stores
 from retry.conf import conf, partition_root
 
 from . import exporter, figures, lane_workers, middleware
@@ -218,7 +218,7 @@ def _check_database() -> None:
 
 def _check_redis(url: str) -> None:
     with servers.make_client(url, PART_TIMEOUT_SECONDS, Retry(NoBackoff(), 0)) as server:
-        for partition in range(conf().STATE_PARTITIONS if servers.is_cluster(url) else 1):
+        for partition in range(conf().STATE_PARTITIONS if server_urls.is_cluster(url) else 1):
             server.set(partition_root("healthz", partition), 1, ex=10)  # a full or read-only server answers PING
 
 

@@ -11,6 +11,7 @@ import django
 
 MODULES = (
     "project.celery",
+    "project.celery_program",
     "project.urls",
     "project.main_worker",
     "project.exporter",
@@ -24,8 +25,6 @@ MODULES = (
     "gunicorn.app.wsgiapp",
     "gunicorn.arbiter",
     "uvicorn.protocols.http.httptools_impl",
-    "celery.bin.beat",
-    "celery.bin.worker",
     "celery.apps.beat",
     "celery.apps.worker",
     "celery.concurrency.prefork",

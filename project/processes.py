@@ -130,14 +130,15 @@ def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 
 
 def _beat(plan: ProcessPlan) -> SupervisedProcess:
-    command = _program(plan, "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
+    command = _program(plan, "project.celery_program", "beat", "--pidfile=")
     return SupervisedProcess("beat", "beat", command, priority=60, environment=WORKER_ENVIRONMENT)
 
 
 def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     yield _painter(plan, "paint-now", "paint.now,paint.pages,paint.refresh,paint.warm", 1, PAINT_PRIORITY)
     has_beat = {"work", "beat"} <= set(plan.roles)
-    yield _worker(plan, "work", f"work,{plan.machine_queue}", 2, "--pool", "threads", *(["--beat"] if has_beat else []))
+    options = ("--pool", "threads", *(["--beat-thread"] if has_beat else []))
+    yield _worker(plan, "work", f"work,{plan.machine_queue}", 2, *options)
     if not has_beat:
         yield _beat(plan)
 
@@ -159,7 +160,7 @@ def _painter(
 def _worker(plan: ProcessPlan, name: str, queues: str, concurrency: int, *options: str) -> SupervisedProcess:
     command = (
         *(plan.python, "-m", "project.program", *_ENDED_AT_ONCE),
-        *("celery", "-A", "project", "--quiet", "worker"),
+        *("project.celery_program", "worker"),
         *("--queues", queues, "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", *options),
     )

@@ -4,7 +4,6 @@ Two releases at once are one after the other. A run on one machine begins with i
 that of another.
 """
 
-import importlib
 import io
 import logging
 import os
@@ -30,7 +29,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from resources import locks
-from retry import servers
+from retry import server_urls
 from retry.conf import partition_of, partition_root
 from retry.errors import StoreUnavailable
 
@@ -89,7 +88,6 @@ def load_settings(data: DataDirectory, runtime: RuntimeDirectory) -> None:
         if not os.environ.get("SECRET_KEY"):
             _require_secret_key(data)
         django.setup()
-        importlib.import_module("project.celery")  # what is handed over goes to its broker
     except (ImproperlyConfigured, ValueError) as error:
         raise StartError(f"a setting is wrong: {error}") from error
 
@@ -260,7 +258,7 @@ def adopt_learnt_keys() -> None:
     """
     try:
         with locks.open_state() as client:
-            if servers.is_cluster(settings.REDIS_URL) or client.exists("upgraded:partitions"):
+            if server_urls.is_cluster(settings.REDIS_URL) or client.exists("upgraded:partitions"):
                 return
             for family in ("retry", "fetch", "feeds"):
                 for name in client.scan_iter(f"{family}:*", count=500):

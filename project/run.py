@@ -30,6 +30,7 @@ def main() -> None:
     """Starts the site. On success this process becomes supervisord."""
     with release.explain_errors("Tarry cannot start"):
         command = prepare_run()
+    os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # each thread of Python would keep freed memory of its own
     os.execv(command[0], command)  # noqa: S606  a list of our own
 
 

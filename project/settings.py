@@ -326,6 +326,7 @@ FEEDS_WEBHOOK_SECONDS = env.number("FEEDS_WEBHOOK_SECONDS", 86_400)
 FEEDS_SCAN_SECONDS = env.whole("FEEDS_SCAN_SECONDS", 60)
 FEEDS_MAX_BYTES = env.whole("FEEDS_MAX_BYTES", 25_000_000)
 FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)
+FEEDS_READER_IDLE_SECONDS = env.number("FEEDS_READER_IDLE_SECONDS", 10 if SMALL else 60)
 FEEDS_READ_BYTES = env.whole("FEEDS_READ_BYTES", 1024 * 1024 * 1024)
 FEEDS_READ_SECONDS = env.number("FEEDS_READ_SECONDS", 20)
 FEEDS_PAGE_BYTES = env.whole("FEEDS_PAGE_BYTES", 5_000_000)
@@ -464,6 +465,7 @@ STATIC_ROOT = _data.static
 STATICFILES_DIRS = [_NINJA / "static"]
 
 # Celery
+os.environ["CELERY_LOADER"] = "project.celery.DefaultLoader"
 CELERY_BROKER_URL, QUEUES_OPTIONS = celery_broker(QUEUES_URL or REDIS_URL)
 # Web processes must not wait: by default a silent broker would block a publish for ever. While some threads wait for
 # it, requests wait for a thread: a request takes up to twice this time, and the time of its other calls to Redis.

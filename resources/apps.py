@@ -1,17 +1,14 @@
 """The Django app `resources`: registers its system checks."""
 
 from django.apps import AppConfig
-from django.core.checks import register
 
-from .fetch import checks as fetching
-from .mirror import checks as mirror
-from .traffic import counter
+from retry.check_names import register_checks
 
 
 class ResourcesConfig(AppConfig):
     name = "resources"
 
     def ready(self) -> None:
-        checks = (counter.check_traffic, mirror.check_rules, mirror.check_thumbnails, mirror.check_delivery)
-        for check in (*checks, fetching.check_fetching):
-            register(check)
+        register_checks("resources.traffic.counter", "check_traffic")
+        register_checks("resources.mirror.checks", "check_rules", "check_thumbnails", "check_delivery")
+        register_checks("resources.fetch.checks", "check_fetching")

@@ -21,7 +21,7 @@ from .tiles.errors import UnknownLayerError
 from .tiles.layers import LayerView, joint_version
 from .tiles.render import painter
 from .tiles.render.painter import AnyScene
-from .tiles.tile_address import SUPERSAMPLING, Window
+from .tiles.window import SUPERSAMPLING, Window
 from .traffic.asked import Asked
 
 MAX_LAYERS = 8
@@ -125,8 +125,7 @@ def _parse_center(text: str) -> tuple[float, float]:
     latitude, longitude = (float(match[1]), float(match[2])) if match else (91.0, 181.0)
     if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
         raise StaticMapError("center is LAT,LON in degrees, as 51.5,-0.12: -90 to 90, -180 to 180.")
-    u, v = grid.project_positions(np.array([[longitude, latitude]]))[0].tolist()
-    return u, v
+    return grid.project_place(longitude, latitude)
 
 
 def _parse_zoom(text: str) -> int:

@@ -12,7 +12,7 @@ from django.http.request import validate_host
 from django.urls import Resolver404, get_resolver
 from django.utils.module_loading import import_string
 
-from . import lanes, servers
+from . import lanes, server_urls
 from .conf import LaneBounds, conf
 from .contents import SERVABLE_SECONDS
 from .headers import hot_window_seconds, is_trusted_proxy
@@ -28,7 +28,6 @@ MIN_SKIP_SECONDS = 15
 UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
 
 
-@checks.register
 def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     wait, waits, proxy = conf().DEFAULT_RETRY_TIMEOUT, conf().RETRY_MAX_WAITS, conf().PROXY_TIMEOUT
     if not 0 < wait <= 300:
@@ -47,7 +46,6 @@ def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[Check
         yield Error("Tickets expire before their waits end.", id="retry.E008")
 
 
-@checks.register
 def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     server, public = conf().RETRY_AFTER_SERVER, conf().PUBLIC_URL
     if conf().RETRY_DELIVERY not in DELIVERIES:
@@ -73,7 +71,6 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[Chec
         yield _no_public_url()
 
 
-@checks.register
 def check_waiting_address(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     """Checks that the site has no other page at or below the path where clients wait."""
     path = urlsplit(conf().RETRY_AFTER_SERVER).path
@@ -109,7 +106,6 @@ def _origin(address: str) -> str:
     return f"{scheme}://{rest.partition('/')[0].removesuffix({'http': ':80', 'https': ':443'}.get(scheme, ''))}"
 
 
-@checks.register(deploy=True)
 def check_public_url(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     if not (conf().PUBLIC_URL or settings.DEBUG):
         yield _no_public_url()
@@ -120,7 +116,6 @@ def _no_public_url() -> Error:
     return Error(message, hint="Set PUBLIC_URL to this site's address.", id="retry.E004")
 
 
-@checks.register
 def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     backend = settings.CACHES.get("default", {}).get("BACKEND", "")
     if backend.endswith(UNSHARED_BACKENDS) and not settings.DEBUG:
@@ -137,16 +132,15 @@ def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckM
 def _refuse_url(url: str) -> str:
     if url.startswith(("redis://", "rediss://", "unix://")):
         return ""
-    if not url.startswith((f"{servers.SENTINEL}://", f"{servers.CLUSTER}://")):
+    if not url.startswith((f"{server_urls.SENTINEL}://", f"{server_urls.CLUSTER}://")):
         return "must be a redis://, rediss://, unix://, redis+sentinel:// or rediscluster:// URL."
     try:
-        servers.ServerUrl.parse(url)
+        server_urls.ServerUrl.parse(url)
     except ValueError as error:
         return f"cannot be read: {error}."
     return ""
 
 
-@checks.register
 def check_times(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     if conf().RETRY_LEASE_SECONDS < 3 or conf().RETRY_LEASE_SECONDS >= conf().RETRY_MAX_PREPARE_SECONDS:
         yield Error("RETRY_LEASE_SECONDS must be at least 3 and below RETRY_MAX_PREPARE_SECONDS.", id="retry.E011")
@@ -165,7 +159,6 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMe
         yield Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012")
 
 
-@checks.register
 def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     known, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, MIN_SKIP_SECONDS
     if bad := [name for name, lane in known.items() if lane["limit"] < 1 or lane["workers"] < 1]:
@@ -199,7 +192,6 @@ def _can_be_loaded(lane: LaneBounds) -> bool:
         return False
 
 
-@checks.register
 def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     if not 1 <= conf().POPULARITY_HALF_LIFE_SECONDS <= 31_536_000:
         yield Error("POPULARITY_HALF_LIFE_SECONDS must be from a second to a year.", id="retry.E030")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, cast
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import urlsplit
 
 import hiredis
 import redis
@@ -34,10 +34,10 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
+from . import server_urls
 from .pipelines import Command, pack_commands
 from .scripts import Reply
-
-SENTINEL, CLUSTER = "redis+sentinel", "rediscluster"
+from .server_urls import CLUSTER, SENTINEL, ServerUrl
 
 _MOVES = (AskError, TryAgainError, ClusterDownError)  # a MovedError is an AskError
 """Refusals of a node that does not have the slot now. Another look at the nodes finds the one that has."""
@@ -78,43 +78,6 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         self._open_until = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ServerUrl:
-    """The parts of a URL of Sentinels or of a Cluster. Raises ValueError if one is missing."""
-
-    scheme: str
-    nodes: tuple[tuple[str, int], ...]
-    service: str
-    login: dict[str, Any]
-    database: int
-    sentinel_login: dict[str, Any]
-
-    @classmethod
-    def parse(cls, url: str) -> "ServerUrl":
-        parts = urlsplit(url)
-        if parts.scheme not in {SENTINEL, CLUSTER}:
-            raise ValueError(f"{parts.scheme}:// is unknown: Sentinels and Clusters are asked without TLS")
-        service, _, database = parts.path.strip("/").partition("/")
-        nodes = tuple(_parse_node(node, parts) for node in parts.netloc.rpartition("@")[2].split(","))
-        if (parts.scheme == SENTINEL) != bool(service) or not (database or "0").isdecimal():
-            raise ValueError(f"{SENTINEL}://host:port,…/service[/db] and {CLUSTER}://host:port,… are known, not this")
-        given = {"username": parts.username, "password": parts.password}
-        login = {name: unquote(value) for name, value in given.items() if value}
-        asked = parse_qs(parts.query).get("sentinel_password")
-        return cls(parts.scheme, nodes, service, login, int(database or 0), {"password": asked[0]} if asked else {})
-
-
-def _parse_node(node: str, parts: SplitResult) -> tuple[str, int]:
-    host, _, port = node.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ValueError(f"{parts.scheme}://: “{node}” must be host:port")
-    return host.strip("[]"), int(port)
-
-
-def is_cluster(url: str) -> bool:
-    return url.startswith(f"{CLUSTER}:")
 
 
 def make_client(url: str, timeout: float, retry: Retry, kind: "type[redis.Redis]" = redis.Redis) -> redis.Redis:
@@ -343,7 +306,7 @@ def make_async_client(url: str, timeout: float) -> AsyncClient:
     """A new client for the running event loop, which fails fast. The caller closes it."""
     limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
     limits["retry"] = AsyncRetry(NoBackoff(), 0)
-    if is_cluster(url):
+    if server_urls.is_cluster(url):
         return ClusterClient(url, timeout)
     if not url.startswith(f"{SENTINEL}:"):
         return pack_commands(redis.asyncio.Redis.from_url(url, **limits))

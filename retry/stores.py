@@ -20,7 +20,7 @@ from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 from redis.retry import Retry
 
-from . import metrics, pipelines, servers
+from . import metrics, pipelines, server_urls, servers
 from .conf import StateShare, conf
 from .errors import StoreUnavailable
 from .scripts import Reply, ScriptCall, Server
@@ -54,7 +54,7 @@ def server_url(server: Server) -> str:
 
 
 def _breaker_name(call: ScriptCall) -> str:
-    if not servers.is_cluster(server_url(call.server)):
+    if not server_urls.is_cluster(server_url(call.server)):
         return call.server
     return f"{call.server} {call.keys[0].partition('{')[2].partition('}')[0]}"
 

@@ -18,8 +18,9 @@ from feeds import addresses, catalogue, feed_rows  # noqa: E402
 from feeds.hub_models import Hub, Subscription  # noqa: E402
 from feeds.models import Entry, Feed  # noqa: E402
 from feeds.opml import ListedFeed as Listed  # noqa: E402
+from feeds.push.kinds import PushKind  # noqa: E402
 from feeds.push.leases import SubscriptionStatus  # noqa: E402
-from feeds.push.offers import PushKind, PushOffer  # noqa: E402
+from feeds.push.offers import PushOffer  # noqa: E402
 
 MOST_SECONDS = 90
 SERVER = "http://cloud.example/notify"

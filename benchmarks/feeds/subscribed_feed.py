@@ -20,8 +20,8 @@ from feeds.hub_models import HubTopic, Subscriber  # noqa: E402
 from feeds.models import Entry, Feed  # noqa: E402
 from feeds.parser import documents  # noqa: E402
 from feeds.parser.documents import ParsedEntry  # noqa: E402
+from feeds.push.kinds import PushKind  # noqa: E402
 from feeds.push.leases import SubscriberStatus  # noqa: E402
-from feeds.push.offers import PushKind  # noqa: E402
 
 from .subscriber_origin import secret_of  # noqa: E402
 

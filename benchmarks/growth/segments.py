@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from resources.tiles.data import compiler, speeds
 from resources.tiles.data.compiler import CompiledLayer
-from resources.tiles.data.geojson import LayerLimits
+from resources.tiles.data.limits import LayerLimits
 from resources.tiles.diff import changes
 from resources.tiles.diff.changes import LayerLook
 from resources.tiles.metatiles import build_layer_scene, densest_tiles

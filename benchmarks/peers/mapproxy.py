@@ -22,7 +22,8 @@ from PIL import Image
 
 from resources.tiles.render import painter
 from resources.tiles.render.painter import AnyScene
-from resources.tiles.tile_address import Tile, Window
+from resources.tiles.tile_address import Tile
+from resources.tiles.window import Window
 from tests.support.stack import eventually, free_port
 
 from ..figures import Figure, Note, median

@@ -12,7 +12,7 @@ from resources.tiles.data.speeds import SegmentSpeeds
 from resources.tiles.diff import changes
 from resources.tiles.diff.changes import LayerLook
 from resources.tiles.render.scene import GeometryIndex
-from resources.tiles.staleness import TileMarks, TouchedTiles
+from resources.tiles.tile_marks import TileMarks, TouchedTiles
 from tests.support import geojson
 from tests.support.picture_comparison import different, scenes_of, with_speed
 from tests.support.stack import Stack

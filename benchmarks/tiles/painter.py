@@ -8,12 +8,13 @@ import numpy as np
 
 from resources.tiles.data import compiler
 from resources.tiles.data.compiler import CompiledLayer
-from resources.tiles.grid import ColourSamples
+from resources.tiles.grid_arrays import ColourSamples
 from resources.tiles.metatiles import MetatileSizing, build_layer_scene, densest_tiles
 from resources.tiles.render import painter
 from resources.tiles.render.painter import AnyScene
 from resources.tiles.styles import STROKE_PADDING_TILES
-from resources.tiles.tile_address import Metatile, Tile, Window, metatile_side
+from resources.tiles.tile_address import Metatile, Tile, metatile_side
+from resources.tiles.window import Window
 from tests.support import geojson
 
 from ..figures import Figure, Note

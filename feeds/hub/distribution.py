@@ -26,8 +26,8 @@ from retry.work import Work
 
 from ..hub_models import HubTopic, Subscriber
 from ..push import leases, websub
+from ..push.kinds import PushKind
 from ..push.leases import FIRST_DELIVERY_PAUSE, MAX_DELIVERY_FAILURES, SubscriberStatus
-from ..push.offers import PushKind
 from . import registration, topics
 from .fetch_task import RESULTS_KEY, DeliveryResult, request_stamp
 

@@ -35,7 +35,7 @@ from retry.work import Argument
 from .. import credentials
 from ..hub_models import Subscriber
 from ..push import rsscloud, websub
-from ..push.offers import PushKind
+from ..push.kinds import PushKind
 from ..push.websub import HubDenial, HubQuestion
 from . import registration, topics
 from .topics import Letter

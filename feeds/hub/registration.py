@@ -29,8 +29,8 @@ from ..models import Category, Feed
 from ..pages import page_entries
 from ..pages.query import PageQuery
 from ..push import websub
+from ..push.kinds import PushKind
 from ..push.leases import CLOUD_LEASE, SubscriberStatus
-from ..push.offers import PushKind
 from ..push.websub import HubRequest
 
 PENDING_SHARE = 10

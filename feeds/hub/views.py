@@ -17,7 +17,7 @@ from retry import responses
 from retry.errors import StoreUnavailable
 
 from ..push import rsscloud, websub
-from ..push.offers import PushKind
+from ..push.kinds import PushKind
 from ..push.rsscloud import FORM_TYPE, XML_TYPE, CloudRegistration
 from ..subscriptions.views import (
     BYPASS_STATUS,

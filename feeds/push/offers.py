@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
-from enum import Enum
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from resources.fetch.http import url_syntax
 from ..parser import documents
 from ..parser.documents import Cloud
 from . import websub
+from .kinds import MAX_OFFER_URL_CHARACTERS, PushKind
 from .websub import LinkedHubs
 
 PAGE_KEY = "page"
@@ -20,15 +20,9 @@ PASSED_OVER_KEY, MAX_PASSED_OVER = "passed over", 10
 """The key of the servers that have been asked in vain."""
 OWN_KEYS = (PAGE_KEY, PASSED_OVER_KEY)
 """The keys beside the Link fields that are not from them."""
-MAX_OFFER_URL_CHARACTERS = 2000
 XML_RPC = "xml-rpc"
 _HTTP_POST, _HTTPS_POST = "http-post", "https-post"
 _HTTPS_PORT = 443
-
-
-class PushKind(Enum):
-    RSSCLOUD = "rsscloud"
-    WEBSUB = "websub"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,14 @@ class ReadersBusyError(FeedError):
 class ChildPool:
     """A pool of child processes of a module, each started when needed. The one that read last reads next.
 
-    `lost` is called for each child that ended over a document, with "died" or "too long".
+    A child ends after `idle_seconds` without work. `lost` is called for each one that ended over a document, with
+    "died" or "too long".
     """
 
-    def __init__(self, module: str, number: int, lost: Callable[[str], object]) -> None:
+    def __init__(self, module: str, number: int, idle_seconds: float, lost: Callable[[str], object]) -> None:
         self._lost = lost
         self._free: LifoQueue[ChildProcess] = LifoQueue()
-        self._all = [ChildProcess(module, sandbox.CHILD_IDLE_SECONDS) for _ in range(number)]
+        self._all = [ChildProcess(module, idle_seconds) for _ in range(number)]
         for child in reversed(self._all):
             self._free.put(child)
 
@@ -71,8 +72,8 @@ class ChildPool:
 class ReaderPool(ChildPool):
     """A pool of reader processes."""
 
-    def __init__(self, number: int, lost: Callable[[str], object]) -> None:
-        super().__init__("feeds.scan.reader_process", number, lost)
+    def __init__(self, number: int, idle_seconds: float, lost: Callable[[str], object]) -> None:
+        super().__init__("feeds.scan.reader_process", number, idle_seconds, lost)
 
     def read(self, body: Body, question: BodyToRead, allowance: ChildAllowance) -> FeedReading | NoFeed:
         """Reads a body. Raises ReadersBusyError. A document that kills its reader is no feed."""

@@ -316,7 +316,9 @@ def _trouble_name(finding: FetchFinding) -> str:
 
 MAX_STORE_ROUNDS = 5
 
-READER_POOL = ReaderPool(settings.FEEDS_READERS, partial(metrics.count_lost_child, "feed"))
+READER_POOL = ReaderPool(
+    settings.FEEDS_READERS, settings.FEEDS_READER_IDLE_SECONDS, partial(metrics.count_lost_child, "feed")
+)
 
 
 def settle_fetch(feed_id: int, url: str, outcome: Fetched | NotModified | FetchFailed, now: datetime) -> StoreOutcome:

@@ -59,7 +59,9 @@ ACCEPT_FIELDS = {
     ICON: "text/html, image/*;q=0.9, */*;q=0.1",
 }
 
-PAGE_POOL = ChildPool("feeds.scan.page_process", 1, partial(metrics.count_lost_child, "page"))
+PAGE_POOL = ChildPool(
+    "feeds.scan.page_process", 1, settings.FEEDS_READER_IDLE_SECONDS, partial(metrics.count_lost_child, "page")
+)
 
 _log = logging.getLogger("tarry.feeds")
 

@@ -24,8 +24,9 @@ from retry.work import Argument
 from .. import credentials
 from ..hub_models import Subscription
 from ..push import leases, rsscloud, websub
+from ..push.kinds import PushKind
 from ..push.leases import PushAnswer, RequestMissed, RequestRefused, SubscriptionStatus, VerificationAwaited
-from ..push.offers import PushKind, PushOffer
+from ..push.offers import PushOffer
 from . import subscribe
 
 CLOUD_ACCEPT = "text/xml, application/xml;q=0.9, application/json;q=0.8"

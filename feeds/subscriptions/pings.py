@@ -21,8 +21,8 @@ from django.db.backends.utils import CursorWrapper
 from ..hub_models import Hub, Subscription
 from ..models import Feed
 from ..push import websub
+from ..push.kinds import PushKind
 from ..push.leases import ENDED_STATES
-from ..push.offers import PushKind
 
 VERIFICATION_PENDING = timedelta(minutes=15)
 """A verification is answered for so long after the request."""

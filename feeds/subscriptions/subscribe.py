@@ -19,8 +19,9 @@ from .. import followers
 from ..hub_models import Hub, Subscription
 from ..models import Entry, Feed
 from ..push import leases, offers, websub
+from ..push.kinds import PushKind
 from ..push.leases import ENDED_STATES, RenewalRules, RequestRefused, SubscriptionState, SubscriptionStatus
-from ..push.offers import PushKind, PushOffer
+from ..push.offers import PushOffer
 from ..scan import push_trust
 from ..schedule.state import FeedStatus
 

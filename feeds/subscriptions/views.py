@@ -26,8 +26,8 @@ from retry.errors import StoreUnavailable
 from .. import credentials, feed_rows
 from ..errors import FeedError
 from ..push import rsscloud, websub
+from ..push.kinds import PushKind
 from ..push.leases import ENDED_STATES, SubscriptionStatus
-from ..push.offers import PushKind
 from ..push.rsscloud import FORM_TYPE, XML_TYPE
 from ..push.websub import HubDenial, HubQuestion
 from ..scan import deliveries

@@ -19,7 +19,7 @@ from shapely.errors import ShapelyError
 from shapely.geometry import shape
 from shapely.geometry.base import BaseGeometry
 
-from ..tiles import grid
+from ..tiles import grid, grid_arrays
 from ..tiles.errors import LayerError
 
 MAX_AREA_BYTES = 20_000_000
@@ -53,7 +53,7 @@ def area_of_geojson(text: str | bytes) -> BaseGeometry:
         whole = shapely.union_all(areas)
         if shapely.get_num_coordinates(whole) > MAX_AREA_POSITIONS:
             raise LayerError(f"An area has at most {MAX_AREA_POSITIONS:,} positions.")
-        return shapely.simplify(shapely.transform(whole, grid.project_positions), _SIMPLIFY_TOLERANCE)
+        return shapely.simplify(shapely.transform(whole, grid_arrays.project_positions), _SIMPLIFY_TOLERANCE)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, IndexError, ShapelyError) as error:
         raise LayerError(f"The area is no GeoJSON of polygons: {str(error) or type(error).__name__:.100}.") from error
 

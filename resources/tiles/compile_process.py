@@ -22,6 +22,7 @@ from .. import folders, sandbox
 from ..sandbox import ChildAllowance, ChildTimeoutError
 from .data import compiler, geojson
 from .data.compiler import CompiledLayer
+from .data.limits import LayerLimits
 from .errors import LayerBusyError, LayerError, SpeedsError
 from .metatiles import MetatileSizing
 
@@ -89,7 +90,7 @@ class CompileLayerJob:
     kind: geojson.LayerKind
     geometry: Path
     speeds: Path | None
-    limits: geojson.LayerLimits
+    limits: LayerLimits
     weight: str | None = None
     sizing: MetatileSizing | None = None
 
@@ -116,7 +117,7 @@ def _read_file(read: Callable[[bytes], Result], path: Path) -> Result:
     return read(path.read_bytes())
 
 
-def check_file(path: Path, limits: geojson.LayerLimits, error: Callable[[str], LayerError] = LayerError) -> None:
+def check_file(path: Path, limits: LayerLimits, error: Callable[[str], LayerError] = LayerError) -> None:
     """Raises the error for a file that is missing, too big or empty. Does not read it."""
     if path.is_dir():
         raise error("This is a directory, not a file.")

@@ -8,14 +8,14 @@ from django.utils import timezone
 
 from ..fetch.http import allowed_ips
 from ..fetch.http.allowed_ips import AddressGuard
-from .data import geojson
+from .data.limits import LayerLimits
 
 MAX_CLOCK_SKEW = timedelta(minutes=5)
 """Allowance for senders' clocks that are fast."""
 
 
-def layer_limits() -> geojson.LayerLimits:
-    return geojson.LayerLimits(
+def layer_limits() -> LayerLimits:
+    return LayerLimits(
         max_bytes=settings.LAYER_MAX_BYTES,
         max_positions_per_line=settings.LAYER_MAX_POSITIONS_PER_LINE,
         measured_until=timezone.now() + MAX_CLOCK_SKEW,

@@ -18,8 +18,9 @@ from ..caches import Snapshot
 from . import grid, styles
 from .errors import LayerError
 from .models import Layer
-from .staleness import Expiration, TileMarks, lowest_fresh_version
+from .staleness import Expiration, lowest_fresh_version
 from .tile_address import metatile_side, read_metatile_sides
+from .tile_marks import TileMarks
 from .upstream import templates
 from .upstream.templates import TileUrlTemplate
 

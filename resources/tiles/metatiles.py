@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from . import grid
+from . import grid, grid_arrays
 from .data.compiler import CompiledLayer
-from .grid import Floats
+from .grid_arrays import Floats
 from .render import painter
 from .render.painter import AnyScene
 from .styles import style_padding
-from .tile_address import METATILE_SIDES, Metatile, Tile, Window
+from .tile_address import METATILE_SIDES, Metatile, Tile
+from .window import Window
 
 MAX_SAMPLES = 100_000
 """Positions that are looked at, taken at even distances."""
@@ -40,12 +41,12 @@ def densest_tiles(positions: Floats, zooms: Sequence[int]) -> Iterator[DensestTi
     """
     sampled = positions[:: max(1, -(-len(positions) // MAX_SAMPLES))]
     cells = np.clip(np.mod(sampled, [1.0, np.inf]), 0.0, np.nextafter(1.0, 0.0)) * float(1 << grid.MAX_ZOOM)
-    keys = np.sort(grid.tile_keys(*cells.astype(np.int64).T))  # those of one tile of any zoom are neighbours
+    keys = np.sort(grid_arrays.tile_keys(*cells.astype(np.int64).T))  # those of one tile of any zoom are neighbours
     for zoom in zooms:
         tiles = keys >> 2 * (grid.MAX_ZOOM - zoom)
         starts = np.flatnonzero(np.diff(tiles, prepend=-1))
         numbers = np.diff(starts, append=len(tiles))
-        x, y = grid.key_places(tiles[starts[[numbers.argmax()]]])
+        x, y = grid_arrays.key_places(tiles[starts[[numbers.argmax()]]])
         yield DensestTile(zoom, int(x[0]), int(y[0]), float(numbers.max() / len(tiles)))
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
@@ -12,8 +12,11 @@ from resources.fetch.models import MAX_IN_FLIGHT
 
 from . import conf, grid, styles, tile_address
 from .errors import LayerError
-from .staleness import MAX_PAINTING_SECONDS, Expiration, LayerPart, TileMarks, TouchedTiles, add_expiration
+from .staleness import MAX_PAINTING_SECONDS, Expiration, LayerPart, add_expiration
 from .upstream import templates
+
+if TYPE_CHECKING:  # most commands need no arrays
+    from .tile_marks import TouchedTiles
 
 YEAR_SECONDS = 31_536_000
 WEEK_SECONDS = 604_800
@@ -209,12 +212,12 @@ class Layer(models.Model):
         )
         super().save(update_fields=VERSION_FIELDS)
 
-    def save_touched(self, touched: TouchedTiles, before: Self, fields: Iterable[str]) -> None:
+    def save_touched(self, touched: "TouchedTiles", before: Self, fields: Iterable[str]) -> None:
         """Saves fields. Makes the touched tiles stale, beside those already stale in `before`."""
         self.version = next_version(before.version, time.time())
         outdated = self.version - int((self.fresh_seconds + MAX_PAINTING_SECONDS) * 1_000_000)
         since = max(before.data_version, outdated)
-        marks, all_before = TileMarks.unpack(bytes(before.marks)).with_touched(touched, self.version, since)
+        marks, all_before = touched.mark_in(bytes(before.marks), self.version, since)
         self.data_version = all_before if all_before > since else before.data_version
-        self.expirations, self.marks = before.expirations, marks.pack()
+        self.expirations, self.marks = before.expirations, marks
         super().save(update_fields={*fields, *VERSION_FIELDS})

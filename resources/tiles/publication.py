@@ -38,7 +38,7 @@ from .errors import LayerError, SpeedsError, SupersededError, UnknownLayerError
 from .grid import Bounds
 from .metatiles import MetatileSizing
 from .models import Layer, whole_world
-from .staleness import TouchedTiles
+from .tile_marks import TouchedTiles
 from .upstream.templates import parse_template
 
 

@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
 from . import grid
 from .errors import LayerError
 
@@ -75,19 +72,6 @@ TRAFFIC_CLASSES = (
     TrafficClass(DARK_RED, "dark_red", "Standing", "#8b1015"),
     TrafficClass(GREY, "grey", "No data", "#8c939b"),
 )
-
-
-def classify_speeds(
-    speed: NDArray[np.float32],
-    free_flow: NDArray[np.float32],
-    thresholds: tuple[float, float, float] = TRAFFIC_THRESHOLDS,
-) -> NDArray[np.uint8]:
-    """Returns the class of each segment; NaN in either speed is no data. Does not judge implausible speeds."""
-    green, yellow, red = thresholds
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.divide(speed, free_flow, dtype=np.float64)
-    conditions = [np.isnan(ratio), ratio >= green, ratio >= yellow, ratio >= red]
-    return np.select(conditions, [GREY, GREEN, YELLOW, RED], default=DARK_RED).astype(np.uint8)
 
 
 PointMode: TypeAlias = Literal["clusters", "heat", "dots"]

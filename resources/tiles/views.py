@@ -17,10 +17,10 @@ from django.utils.cache import set_response_etag
 from retry import conf, deferral, headers, responses
 
 from .. import database
-from . import grid, layers, styles, work
+from . import grid, grid_arrays, layers, styles, work
 from .layers import LayerView
-from .staleness import TouchedTiles
 from .tile_address import Tile
+from .tile_marks import TouchedTiles
 
 DEGREE_DIGITS = 7
 """Digits of a degree: about a centimetre."""
@@ -90,8 +90,8 @@ def _describe_change(version: int, touched: TouchedTiles) -> dict[str, Any]:
     return {"version": version, "deepest": touched.deepest, "zooms": zooms, "below": _flat_places(touched.below)}
 
 
-def _flat_places(keys: grid.TileKeys) -> list[int]:
-    return [int(number) for place in zip(*grid.key_places(keys), strict=True) for number in place]
+def _flat_places(keys: grid_arrays.TileKeys) -> list[int]:
+    return [int(number) for place in zip(*grid_arrays.key_places(keys), strict=True) for number in place]
 
 
 TILE_NOT_FOUND = "There is no such tile."

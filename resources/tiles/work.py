@@ -30,8 +30,9 @@ from .models import Layer
 from .render import painter
 from .render.painter import AnyScene, SceneGround
 from .render.scene import LastUsedCache
-from .staleness import LayerPart, TileMarks
+from .staleness import LayerPart
 from .tile_address import Metatile, Tile
+from .tile_marks import TileMarks
 from .upstream.templates import upstream_tile_work
 
 

@@ -4,7 +4,6 @@ A request is a JSON list of the command's arguments, ended by the client's half 
 JSON object with `status`, `stdout` and `stderr`.
 """
 
-import importlib
 import io
 import json
 import os
@@ -40,7 +39,6 @@ def run_command(path: str, arguments: list[str]) -> Ended:
 def serve_commands(path: str) -> NoReturn:
     """Serves until it is killed; listens from when the path is there. A command begins without any connection."""
     django.setup()
-    importlib.import_module("project.celery")  # as manage.py does
     from django.urls import get_resolver  # noqa: PLC0415  needs the settings
 
     _ = get_resolver().url_patterns

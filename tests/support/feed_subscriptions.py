@@ -5,8 +5,9 @@ from typing import Any
 
 from feeds.hub_models import Hub, Subscription
 from feeds.models import Feed
+from feeds.push.kinds import PushKind
 from feeds.push.leases import SubscriptionStatus
-from feeds.push.offers import PushKind, PushOffer
+from feeds.push.offers import PushOffer
 
 SERVER = "http://cloud.example:5337/pleaseNotify"
 TOKEN = "a-token-that-nobody-guesses"

@@ -5,14 +5,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from resources.tiles import grid
+from resources.tiles import grid_arrays
 from resources.tiles.data.speeds import SegmentSpeeds
-from resources.tiles.grid import ColourSamples, Floats
+from resources.tiles.grid_arrays import ColourSamples, Floats
 from resources.tiles.render import painter, scene
 from resources.tiles.render.painter import AnyScene
 from resources.tiles.render.scene import GeometryIndex, Scene
 from resources.tiles.styles import parse_style
-from resources.tiles.tile_address import LATTICE_PIXELS, Tile, Window
+from resources.tiles.tile_address import Tile
+from resources.tiles.window import LATTICE_PIXELS, Window
 from tests.support import geojson
 
 Place: TypeAlias = tuple[int, int]
@@ -79,5 +80,5 @@ def one_picture(scene: AnyScene, zoom: int, corner: Place, shape: Place, scale: 
 
 def place_of(longitude: float, latitude: float, zoom: int) -> Place:
     """Column and row of the tile to the north-west of the tile with this place."""
-    [u, v] = grid.project_positions(np.array([[longitude, latitude]]))[0].tolist()
+    [u, v] = grid_arrays.project_positions(np.array([[longitude, latitude]]))[0].tolist()
     return int(u * 2**zoom) - 1, int(v * 2**zoom) - 1

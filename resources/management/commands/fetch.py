@@ -26,7 +26,7 @@ from ..cli import SiteCommand
 
 MAX_TASK_THREADS, MIN_TASK_THREADS = 16, 8
 """Threads for the tasks' work on answers, mostly waiting for disk and database: those of a machine's fetchers together,
-and the least of each. Each has a database connection.
+and the least of each, which a small site's has. Each thread has a database connection, of half a megabyte.
 """
 
 GARBAGE_THRESHOLD = 10_000
@@ -77,7 +77,7 @@ async def _run_fetcher(slots: int) -> bool:
         attempts = AttemptRunner(trips, egresses, recorder)
         engine = FetchEngine(trips, attempts, SlotPool(slots), WakeListener(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
-        threads = max(MIN_TASK_THREADS, MAX_TASK_THREADS // settings.FETCHERS)
+        threads = MIN_TASK_THREADS if settings.SMALL else max(MIN_TASK_THREADS, MAX_TASK_THREADS // settings.FETCHERS)
         loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="tasks"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)

@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import grid
+from .. import grid, grid_arrays
 from ..errors import LayerError
-from ..grid import Floats, Indexes, PixelPlaces
-from ..tile_address import LATTICE_PIXELS, Window
+from ..grid_arrays import Floats, Indexes, PixelPlaces
+from ..window import LATTICE_PIXELS, Window
 from . import geojson
 from .geojson import PointFeatures
 
@@ -51,7 +51,9 @@ def compile_geometry(features: Sequence[geojson.LayerFeature]) -> Geometry:
     opens = np.array([part.opens_group for part in parts], dtype=np.bool_)
     rings = np.array([part.is_ring for part in parts], dtype=np.bool_)
     positions, offsets = _unwrap_parts(parts)
-    coordinates, offsets = _close_round_poles(grid.project_positions(positions, grid.DRAWN_LATITUDE), offsets, rings)
+    coordinates, offsets = _close_round_poles(
+        grid_arrays.project_positions(positions, grid.DRAWN_LATITUDE), offsets, rings
+    )
     spans = _shift_into_map(coordinates, offsets, opens)
     return Geometry(
         coordinates=coordinates,
@@ -59,7 +61,7 @@ def compile_geometry(features: Sequence[geojson.LayerFeature]) -> Geometry:
         rings=rings,
         groups=np.append(np.flatnonzero(opens), len(parts)).astype(np.int64),
         features=np.array(owners, dtype=np.int32),
-        bounds=grid.enclosing_bounds(spans, float(coordinates[:, 1].min()), float(coordinates[:, 1].max())),
+        bounds=grid_arrays.enclosing_bounds(spans, float(coordinates[:, 1].min()), float(coordinates[:, 1].max())),
     )
 
 
@@ -67,7 +69,7 @@ def _unwrap_parts(parts: Sequence[geojson.FeaturePart]) -> tuple[Floats, Indexes
     """Returns all positions, each part's longitudes running on past ±180°, and the parts' offsets."""
     offsets = np.concatenate(([0], np.cumsum([len(part.positions) for part in parts]))).astype(np.int64)
     positions = np.concatenate([part.positions for part in parts])
-    positions[:, 0] = grid.unwrap_longitudes(positions[:, 0], offsets)
+    positions[:, 0] = grid_arrays.unwrap_longitudes(positions[:, 0], offsets)
     return positions, offsets
 
 
@@ -185,12 +187,12 @@ class PointsInView:
 
 def compile_points(features: PointFeatures) -> tuple[Points, grid.Bounds]:
     """Projects points and rounds them to the finest lattice. Also returns their bounds."""
-    projected = grid.project_positions(features.positions)
+    projected = grid_arrays.project_positions(features.positions)
     placed = np.floor(projected * float(GLOBE_UNITS)).astype(np.int64)
     x, y = placed[:, 0] % GLOBE_UNITS, np.clip(placed[:, 1], 0, GLOBE_UNITS - 1)
     order = np.lexsort((features.weights, x, y))
     u, v = np.mod(projected[:, 0], 1.0), projected[:, 1]
-    bounds = grid.enclosing_bounds(np.column_stack((u, u)), float(v.min()), float(v.max()))
+    bounds = grid_arrays.enclosing_bounds(np.column_stack((u, u)), float(v.min()), float(v.max()))
     return Points(x[order], y[order], features.weights[order]), bounds
 
 

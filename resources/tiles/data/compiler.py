@@ -10,8 +10,9 @@ import numpy as np
 
 from .. import grid
 from ..errors import SpeedsError
-from ..grid import Indexes
+from ..grid_arrays import Indexes
 from . import arrays, geojson, speeds
+from .limits import LayerLimits
 from .speeds import SegmentSpeeds, SpeedsReport
 
 
@@ -44,7 +45,7 @@ def compile_layer(
     kind: geojson.LayerKind,
     data: bytes,
     speeds_csv: bytes | None = None,
-    limits: geojson.LayerLimits | None = None,
+    limits: LayerLimits | None = None,
     progress: geojson.ProgressCallback | None = None,
     *,
     weight: str | None = None,
@@ -87,7 +88,7 @@ def _compile_points(read: geojson.PointFeatures) -> CompiledLayer:
     )
 
 
-def compile_speeds(compiled_geometry: bytes, csv: bytes, limits: geojson.LayerLimits | None = None) -> CompiledSpeeds:
+def compile_speeds(compiled_geometry: bytes, csv: bytes, limits: LayerLimits | None = None) -> CompiledSpeeds:
     """Compiles speeds from a CSV, aligned with a stored geometry. Raises SpeedsError when no row is for the layer."""
     return _compile_csv(arrays.read_segment_ids(compiled_geometry), csv, limits)
 
@@ -102,7 +103,7 @@ def keep_old_speeds(
     return replace(compiled, speeds=kept)
 
 
-def _compile_csv(ids: list[str], csv: bytes, limits: geojson.LayerLimits | None) -> CompiledSpeeds:
+def _compile_csv(ids: list[str], csv: bytes, limits: LayerLimits | None) -> CompiledSpeeds:
     rows = speeds.read_csv_rows(csv, limits)
     aligned, report = speeds.align_speeds(rows, ids, limits.measured_until if limits else None)
     _check_rows_taken(report)
@@ -142,7 +143,7 @@ class SpeedsPatch:
 
 
 def read_patch(
-    compiled_geometry: bytes, data: bytes, form: SpeedsFormat, limits: geojson.LayerLimits | None = None
+    compiled_geometry: bytes, data: bytes, form: SpeedsFormat, limits: LayerLimits | None = None
 ) -> SpeedsPatch:
     """Reads the speeds in a file, for the segments of a geometry; leaves out rows measured in the future.
 

@@ -6,14 +6,14 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal, Never, TypeAlias
 
 import numpy as np
 
 from .. import styles
 from ..errors import LayerError
-from ..grid import Floats
+from ..grid_arrays import Floats
+from .limits import LayerLimits
 
 _LONGITUDE_LATITUDE_CRS = re.compile(
     r"(urn:ogc:def:crs:|https?://www\.opengis\.net/def/crs/)?(OGC[:/][\d.]*[:/])?CRS:?84"
@@ -96,16 +96,6 @@ _GEOMETRY_TYPES_BY_KIND: dict[LayerKind, tuple[str, ...]] = {
     "areas": ("Polygon", "MultiPolygon"),
     "points": ("Point", "MultiPoint"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LayerLimits:
-    """Limits of a layer's file."""
-
-    max_bytes: int = 100_000_000
-    max_positions_per_line: int = 250_000
-    measured_until: datetime | None = None
-    """Speeds measured later are refused: some clock is wrong. None: no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

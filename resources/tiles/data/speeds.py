@@ -13,8 +13,10 @@ from typing import Any, Never
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import styles
 from ..errors import LayerError, SpeedsError
 from . import geojson
+from .limits import LayerLimits
 
 SPEED_COLUMNS = ("segment_id", "speed_kmh", "free_flow_kmh")
 MEASURED_AT_COLUMN = "measured_at"
@@ -63,7 +65,7 @@ class SpeedsReport:
         return self.rows - self.unknown - self.refused
 
 
-def read_csv_rows(data: bytes, limits: geojson.LayerLimits | None = None) -> list[SpeedRow]:
+def read_csv_rows(data: bytes, limits: LayerLimits | None = None) -> list[SpeedRow]:
     """Reads the rows of a speeds CSV. Raises SpeedsError with the number of the first wrong line."""
     _check_speeds_size(data, limits)
     try:
@@ -80,9 +82,9 @@ def read_csv_rows(data: bytes, limits: geojson.LayerLimits | None = None) -> lis
         raise SpeedsError(f"Line {reader.line_num}: not CSV ({error}).") from error
 
 
-def _check_speeds_size(data: bytes, limits: geojson.LayerLimits | None) -> None:
+def _check_speeds_size(data: bytes, limits: LayerLimits | None) -> None:
     try:
-        geojson.check_file_size(len(data), limits or geojson.LayerLimits())
+        geojson.check_file_size(len(data), limits or LayerLimits())
     except LayerError as error:
         raise SpeedsError(str(error)) from error
 
@@ -235,7 +237,7 @@ MAX_LINE_BYTES = 10_000
 _ROW_MEMBERS = frozenset((*SPEED_COLUMNS, MEASURED_AT_COLUMN))
 
 
-def read_json_rows(data: bytes, limits: geojson.LayerLimits | None = None) -> list[SpeedRow]:
+def read_json_rows(data: bytes, limits: LayerLimits | None = None) -> list[SpeedRow]:
     """Reads the rows of a file of JSON lines. Raises SpeedsError with the number of the first wrong line."""
     _check_speeds_size(data, limits)
     return _collect_rows((number, _json_row(_json_members(line, number), number)) for number, line in _json_lines(data))
@@ -300,3 +302,17 @@ def _json_kmh(value: Any, number: int, name: str) -> float | None:
     if type(value) not in (int, float) or not 0 <= value <= MAX_KMH:
         raise _bad_speed(number, name, json.dumps(value))
     return float(value)
+
+
+def classify_speeds(
+    speed: NDArray[np.float32],
+    free_flow: NDArray[np.float32],
+    thresholds: tuple[float, float, float] = styles.TRAFFIC_THRESHOLDS,
+) -> NDArray[np.uint8]:
+    """Returns the class of each segment; NaN in either speed is no data. Does not judge implausible speeds."""
+    green, yellow, red = thresholds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.divide(speed, free_flow, dtype=np.float64)
+    conditions = [np.isnan(ratio), ratio >= green, ratio >= yellow, ratio >= red]
+    classes = [styles.GREY, styles.GREEN, styles.YELLOW, styles.RED]
+    return np.select(conditions, classes, default=styles.DARK_RED).astype(np.uint8)

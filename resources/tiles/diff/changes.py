@@ -17,8 +17,8 @@ from .. import styles
 from ..data import arrays, geojson, speeds
 from ..data.arrays import Geometry
 from ..data.speeds import SegmentSpeeds
-from ..staleness import TouchedTiles, join_touched
 from ..styles import PointStyle, Style, parse_style
+from ..tile_marks import TouchedTiles, join_touched
 from . import footprint
 
 MAX_CHANGED_FEATURES = 20_000
@@ -41,10 +41,10 @@ def tiles_changed_by_speeds(
 ) -> TouchedTiles | None:
     """Returns the tiles that new speeds touch; None for all. Without speeds before, all lines were grey."""
     style = parse_style("lines", look.style)
-    new = styles.classify_speeds(after.speed_kmh, after.free_flow_kmh, style.thresholds)
+    new = speeds.classify_speeds(after.speed_kmh, after.free_flow_kmh, style.thresholds)
     old = np.full_like(new, styles.GREY)
     if before is not None:
-        old = styles.classify_speeds(before.speed_kmh, before.free_flow_kmh, style.thresholds)
+        old = speeds.classify_speeds(before.speed_kmh, before.free_flow_kmh, style.thresholds)
     changed = old != new
     if np.count_nonzero(changed) > MAX_CHANGED_FEATURES:
         return None
@@ -103,7 +103,7 @@ def _feature_classes(data: LayerData, kind: geojson.LayerKind, style: Style, cou
     if kind == "areas":
         return np.full(count, styles.DOT_FILL, np.uint8)
     known = speeds.read_speeds(data.speeds)
-    return styles.classify_speeds(known.speed_kmh, known.free_flow_kmh, style.thresholds)
+    return speeds.classify_speeds(known.speed_kmh, known.free_flow_kmh, style.thresholds)
 
 
 def _digest_feature(shape: Geometry, first: int, last: int, colour: int) -> bytes:

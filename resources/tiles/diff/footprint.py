@@ -11,14 +11,14 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from .. import grid
+from .. import grid_arrays
 from ..data.arrays import GLOBE_UNITS, Geometry, Points
-from ..grid import Floats, Indexes, TileKeys
+from ..grid_arrays import Floats, Indexes, TileKeys
 from ..render import canvas, clusters, heat, scene
 from ..render.scene import LatticeLines
-from ..staleness import TouchedTiles
 from ..styles import PointStyle, Style
-from ..tile_address import LATTICE_PIXELS, SUPERSAMPLING
+from ..tile_marks import TouchedTiles
+from ..window import LATTICE_PIXELS, SUPERSAMPLING
 
 MAX_MEETINGS = 2_000_000
 """Meetings of edges with columns, and with tiles: bounds time and memory."""
@@ -39,7 +39,7 @@ def tiles_under_strokes(starts: Floats, ends: Floats, half_width: float, zoom: i
     met, rows = _whole_numbers(np.maximum(north - half_width, 0), np.minimum(south + half_width, tiles - 0.5))
     if met is None or rows is None:
         return None
-    return np.unique(grid.tile_keys(columns[met] % tiles, rows))
+    return np.unique(grid_arrays.tile_keys(columns[met] % tiles, rows))
 
 
 def _whole_numbers(firsts: Floats, lasts: Floats) -> tuple[Indexes, Indexes] | tuple[None, None]:
@@ -79,7 +79,7 @@ def tiles_of_lines(geometry: Geometry, features: NDArray[np.bool_], style: Style
     parts, _ = scene.gather_rows(geometry.groups, np.flatnonzero(features[geometry.features]))
     rows, offsets = scene.gather_rows(geometry.offsets, parts)
     coordinates = geometry.coordinates[rows]
-    found: list[TileKeys] = [grid.no_keys()] * min(zooms[0], DEEPEST_ZOOM)
+    found: list[TileKeys] = [grid_arrays.no_keys()] * min(zooms[0], DEEPEST_ZOOM)
     if not len(parts):
         return TouchedTiles.nothing(min(zooms[-1], DEEPEST_ZOOM))
     for zoom in range(len(found), min(zooms[-1], DEEPEST_ZOOM) + 1):
@@ -136,7 +136,7 @@ def tiles_of_region(region: shapely.Geometry, zooms: range) -> TouchedTiles:
         if len(children) > MAX_REGION_TILES:
             break
         found.append(_tiles_meeting(region, children, len(found)))
-    return TouchedTiles(tuple(found), grid.no_keys() if zooms[-1] == len(found) - 1 else found[-1])
+    return TouchedTiles(tuple(found), grid_arrays.no_keys() if zooms[-1] == len(found) - 1 else found[-1])
 
 
 def feature_polygons(geometry: Geometry, features: NDArray[np.bool_]) -> list[shapely.Geometry]:
@@ -149,7 +149,7 @@ def feature_polygons(geometry: Geometry, features: NDArray[np.bool_]) -> list[sh
 
 
 def _tiles_meeting(region: shapely.Geometry, keys: TileKeys, zoom: int) -> TileKeys:
-    x, y = grid.key_places(keys)
+    x, y = grid_arrays.key_places(keys)
     side = 1 / (1 << zoom)
     met = np.zeros(len(keys), np.bool_)
     for turn in AREA_TURNS:
@@ -174,7 +174,7 @@ def tiles_of_changed_points(old: Points, new: Points, style: PointStyle, zooms: 
     of = _changed_rows_by_zoom(old, new, style)
     found: list[TileKeys] = []
     for zoom in range(min(zooms[-1], DEEPEST_ZOOM) + 1):
-        keys = _tiles_around(of(zoom), style, zoom) if zoom >= zooms[0] else grid.no_keys()
+        keys = _tiles_around(of(zoom), style, zoom) if zoom >= zooms[0] else grid_arrays.no_keys()
         if keys is None:
             break
         found.append(keys)
@@ -185,7 +185,7 @@ def tiles_of_changed_points(old: Points, new: Points, style: PointStyle, zooms: 
     each = [keys for keys in deeper if keys is not None]
     if len(each) < len(deeper):
         return None
-    return TouchedTiles(tuple(found), np.unique(np.concatenate([grid.no_keys(), *each])))
+    return TouchedTiles(tuple(found), np.unique(np.concatenate([grid_arrays.no_keys(), *each])))
 
 
 def _changed_rows_by_zoom(old: Points, new: Points, style: PointStyle) -> Callable[[int], PointRows]:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from ..grid import ColourSamples, Floats, Indexes, PixelPlaces
-from ..tile_address import CANVAS_LEFT, CANVAS_MARGIN, LONG_EDGE_PIXELS, Window
+from ..grid_arrays import ColourSamples, Floats, Indexes, PixelPlaces
+from ..window import CANVAS_LEFT, CANVAS_MARGIN, LONG_EDGE_PIXELS, Window
 from .scene import LatticeLines
 
 Vertices: TypeAlias = NDArray[np.float32]

@@ -19,9 +19,9 @@ from PIL import Image, ImageDraw, ImageFont
 from .. import styles
 from ..data import arrays
 from ..data.arrays import Points
-from ..grid import PixelPlaces
+from ..grid_arrays import PixelPlaces
 from ..styles import PointStyle
-from ..tile_address import SUPERSAMPLING, Window
+from ..window import SUPERSAMPLING, Window
 
 TILE_PIXELS = 256
 CellPairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]

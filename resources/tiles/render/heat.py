@@ -20,9 +20,9 @@ from PIL import Image
 from .. import styles
 from ..data import arrays
 from ..data.arrays import Points, PointsInView
-from ..grid import Floats, PixelPlaces
+from ..grid_arrays import Floats, PixelPlaces
 from ..styles import POINT_OUTLINE_PIXELS, PointStyle
-from ..tile_address import SUPERSAMPLING, Window
+from ..window import SUPERSAMPLING, Window
 from . import clusters
 from .clusters import disc_mask
 

@@ -24,9 +24,10 @@ from ...image_formats import TILE_FORMATS
 from .. import styles
 from ..data import arrays, geojson, speeds
 from ..data.arrays import GLOBE_UNITS, Points
-from ..grid import ColourSamples, Floats, Indexes
+from ..grid_arrays import ColourSamples, Floats, Indexes
 from ..styles import RGBA, PointStyle, parse_style
-from ..tile_address import SUPERSAMPLING, Tile, Window
+from ..tile_address import Tile
+from ..window import SUPERSAMPLING, Window
 from . import canvas as render_canvas
 from . import clusters, heat
 from .canvas import Canvas

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from .. import styles
 from ..data import geojson
 from ..data.arrays import Geometry
-from ..data.speeds import SegmentSpeeds
-from ..grid import Floats, Indexes
+from ..data.speeds import SegmentSpeeds, classify_speeds
+from ..grid_arrays import Floats, Indexes
 from ..styles import Style
-from ..tile_address import LATTICE_PIXELS
+from ..window import LATTICE_PIXELS
 
 Value = TypeVar("Value")
 
@@ -207,5 +207,5 @@ def compose_scene(kind: geojson.LayerKind, index: GeometryIndex, speeds: Segment
     elif speeds is None:
         classes = np.full(count, styles.GREY, np.uint8)
     else:
-        classes = styles.classify_speeds(speeds.speed_kmh, speeds.free_flow_kmh, style.thresholds)
+        classes = classify_speeds(speeds.speed_kmh, speeds.free_flow_kmh, style.thresholds)
     return Scene(kind, index, classes, style)

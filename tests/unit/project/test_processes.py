@@ -54,7 +54,7 @@ def test_every_queue_has_one_kind_of_worker_and_there_is_one_beat(plan: ProcessP
     painted = ["paint.now", "paint.pages", "paint.refresh", "paint.warm"]  # in this order
     assert queues(plan) == [*painted, "work", plan.machine_queue]
     commands = [set(process.command) for process in list_processes(plan)]
-    assert len([command for command in commands if {"beat", "--beat"} & command]) == 1
+    assert len([command for command in commands if {"beat", "--beat-thread"} & command]) == 1
 
 
 def test_each_lane_has_a_worker_of_its_own_with_the_processor_before_the_next_lane() -> None:
@@ -90,7 +90,7 @@ def test_a_machine_has_the_processes_of_its_roles_and_as_many_as_it_is_told() ->
 def test_a_small_machine_has_a_beat_where_that_is_its_role(roles: tuple[str, ...], name: str) -> None:
     found = named(replace(PLAN, small=True, roles=roles))
     assert set(found) == {name}
-    assert bool({"beat", "--beat"} & set(found[name].command)) == ("beat" in roles)
+    assert bool({"beat", "--beat-thread"} & set(found[name].command)) == ("beat" in roles)
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,36 @@ def test_a_command_loads_neither_the_admin_pages_nor_the_api(tmp_path: Path) -> 
     assert status_of(code, tmp_path) == 0
 
 
+def test_a_command_loads_neither_celery_nor_clients_of_redis_nor_parsers_nor_arrays_that_it_does_not_use(
+    tmp_path: Path,
+) -> None:
+    names = "{'celery', 'redis', 'lxml', 'numpy'}"
+    code = f"import sys, django; django.setup(); sys.exit(not {names}.isdisjoint(sys.modules))"
+    assert status_of(code, tmp_path) == 0
+
+
+SENDING = """
+import sys, threading, django
+django.setup()
+from celery import shared_task
+from django.conf import settings
+found = []
+def look():
+    app = shared_task(look).app
+    found.append((app.conf.broker_url, app.conf.task_default_queue, app.conf.broker_connection_timeout))
+look()
+thread = threading.Thread(target=look)
+thread.start()
+thread.join()
+look()
+sys.exit(set(found) != {(settings.CELERY_BROKER_URL, "work", settings.RETRY_REDIS_TIMEOUT)})
+"""
+
+
+def test_tasks_of_other_apps_go_to_the_sites_broker_in_commands_that_do_not_name_it(tmp_path: Path) -> None:
+    assert status_of(SENDING, tmp_path) == 0
+
+
 def test_a_process_collects_garbage_again_but_never_what_it_has_loaded(tmp_path: Path) -> None:
     code = "import gc, sys, django; django.setup(); sys.exit(not gc.isenabled() or not gc.get_freeze_count())"
     assert status_of(code, tmp_path) == 0

@@ -15,7 +15,7 @@ from retry.claim_state import ClaimBegun, ClaimTaken, WorkUnknown, read_claim_st
 from retry.contents import Prepared
 from retry.errors import StoreUnavailable
 from retry.scripts import ScriptCall
-from retry.servers import ServerUrl
+from retry.server_urls import ServerUrl
 from retry.work import Work
 from retry.worker import age_lanes, prepare, sweep_claims
 from tests.conftest import RedisServers

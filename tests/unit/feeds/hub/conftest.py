@@ -11,8 +11,8 @@ from feeds.hub import fetch_task, topics
 from feeds.hub_models import HubTopic, Subscriber
 from feeds.models import Category, Feed
 from feeds.pages.query import PageQuery
+from feeds.push.kinds import PushKind
 from feeds.push.leases import SubscriberStatus
-from feeds.push.offers import PushKind
 from tests.conftest import RedisServers
 from tests.support import subscriber_server
 from tests.support.subscriber_server import CallbackSite

@@ -13,8 +13,8 @@ from feeds.hub import distribution, fetch_task, registration
 from feeds.hub.fetch_task import RESULTS_KEY, DeliveryResult
 from feeds.hub_models import HubTopic, Subscriber
 from feeds.models import Category, Feed
+from feeds.push.kinds import PushKind
 from feeds.push.leases import MAX_DELIVERY_FAILURES
-from feeds.push.offers import PushKind
 from resources import locks
 from resources.fetch import dispatch
 from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, WorkEnqueued

@@ -3,7 +3,8 @@
 import pytest
 
 from feeds.parser.documents import Cloud, FeedHead, encode_fields
-from feeds.push.offers import PushKind, PushOffer, find_offer, pass_over_server
+from feeds.push.kinds import PushKind
+from feeds.push.offers import PushOffer, find_offer, pass_over_server
 
 URL = "https://feed.example/rss"
 

@@ -6,8 +6,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from feeds.push import rsscloud
+from feeds.push.kinds import PushKind
 from feeds.push.leases import CLOUD_LEASE, LeaseGranted, RequestMissed, RequestRefused
-from feeds.push.offers import PushKind, PushOffer
+from feeds.push.offers import PushOffer
 from feeds.push.rsscloud import callback_ways, read_registration_answer, write_registration
 
 FEED = "https://feed.example/rss?a=1&b=2"

@@ -33,7 +33,7 @@ def lost() -> list[str]:
 
 @pytest.fixture
 def readers(lost: list[str]) -> Iterator[ReaderPool]:
-    made = ReaderPool(1, lost.append)
+    made = ReaderPool(1, 60, lost.append)
     yield made
     made.close()
 
@@ -93,4 +93,4 @@ def test_a_reader_that_dies_of_a_feed_is_counted(readers: ReaderPool, lost: list
 
 def test_a_feed_for_which_there_is_no_reader_is_not_said_to_be_none() -> None:
     with pytest.raises(ReadersBusyError):
-        ReaderPool(0, str).read(body(rss("one")), QUESTION, ChildAllowance(MEBIBYTE, 0.01))
+        ReaderPool(0, 60, str).read(body(rss("one")), QUESTION, ChildAllowance(MEBIBYTE, 0.01))

@@ -9,6 +9,7 @@ from multidict import CIMultiDict
 from feeds import lifecycle
 from feeds.hub_models import Subscription
 from feeds.models import Entry, Feed
+from feeds.push.kinds import PushKind
 from feeds.push.leases import (
     CLOUD_LEASE,
     LeaseGranted,
@@ -18,7 +19,6 @@ from feeds.push.leases import (
     SubscriptionStatus,
     VerificationAwaited,
 )
-from feeds.push.offers import PushKind
 from feeds.subscriptions import fetch_task, renewals
 from feeds.subscriptions import subscribe as subscriptions
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, Head, Hop, OutcomeTiming

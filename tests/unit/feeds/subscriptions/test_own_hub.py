@@ -12,7 +12,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from feeds import feed_rows
-from feeds.apps import check_hub
+from feeds.checks import check_hub
 from feeds.models import Category, Feed
 from feeds.parser import reader
 from feeds.parser.documents import FeedHead as Said

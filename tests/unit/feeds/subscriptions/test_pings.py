@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from feeds.models import Feed
-from feeds.push.offers import PushKind
+from feeds.push.kinds import PushKind
 from feeds.subscriptions import pings
 from feeds.subscriptions.pings import PingResult
 from tests.support.feed_rows import feed

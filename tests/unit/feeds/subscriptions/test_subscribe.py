@@ -11,8 +11,8 @@ from feeds.hub_models import Hub, Subscription
 from feeds.models import Category, Entry, Feed
 from feeds.parser import documents
 from feeds.push import offers
+from feeds.push.kinds import PushKind
 from feeds.push.leases import SubscriptionStatus
-from feeds.push.offers import PushKind
 from feeds.schedule.state import FeedStatus as FeedState
 from feeds.subscriptions import renewals, subscribe
 from tests.support import plain_feeds

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from resources.tiles import grid
+from resources.tiles import grid, grid_arrays
 from resources.tiles.errors import LayerError
 
 longitudes = st.floats(-180, 180)
@@ -29,8 +29,8 @@ def bounds(draw: st.DrawFn) -> grid.Bounds:
 
 @given(longitudes, latitudes)
 def test_projecting_and_back_gives_the_same_place(longitude: float, latitude: float) -> None:
-    [[back_longitude, back_latitude]] = grid.unproject_coordinates(
-        grid.project_positions(np.array([[longitude, latitude]]))
+    [[back_longitude, back_latitude]] = grid_arrays.unproject_coordinates(
+        grid_arrays.project_positions(np.array([[longitude, latitude]]))
     ).tolist()
     assert math.isclose(back_longitude, longitude, abs_tol=1e-9)
     assert math.isclose(back_latitude, latitude, abs_tol=1e-9)
@@ -38,7 +38,7 @@ def test_projecting_and_back_gives_the_same_place(longitude: float, latitude: fl
 
 @given(longitudes, latitudes, zooms)
 def test_the_projection_is_that_of_slippy_maps(longitude: float, latitude: float, z: int) -> None:
-    [[u, v]] = grid.project_positions(np.array([[longitude, latitude]])).tolist()
+    [[u, v]] = grid_arrays.project_positions(np.array([[longitude, latitude]])).tolist()
     x, y = _tile_at(longitude, latitude, z)
     last = 2**z - 1
     assert abs(min(int(u * 2**z), last) - x) <= (1 if math.isclose(u * 2**z % 1, round(u * 2**z % 1)) else 0)
@@ -76,13 +76,13 @@ def test_the_smallest_tile_around_bounds_holds_all_of_them(box: grid.Bounds, til
 @example(90.0, 0.0)
 @example(-90.0, 180.0)
 def test_poles_are_clipped_to_the_map(latitude: float, longitude: float) -> None:
-    projected = grid.project_positions(np.array([[longitude, latitude]]))
+    projected = grid_arrays.project_positions(np.array([[longitude, latitude]]))
     assert ((projected >= 0) & (projected <= 1)).all()
 
 
 @given(st.floats(-90, 90))
 def test_drawn_geometry_stays_finite_at_the_poles(latitude: float) -> None:
-    assert np.isfinite(grid.project_positions(np.array([[0.0, latitude]]), grid.DRAWN_LATITUDE)).all()
+    assert np.isfinite(grid_arrays.project_positions(np.array([[0.0, latitude]]), grid.DRAWN_LATITUDE)).all()
 
 
 @pytest.mark.parametrize("tile", [(-1, 0, 0), (23, 0, 0), (0, 1, 0), (0, 0, 1), (3, -1, 0), (3, 0, 8)])
@@ -124,7 +124,7 @@ def test_bounds_across_the_antimeridian_touch_tiles_on_both_sides_only() -> None
 @given(st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.5)), min_size=1, max_size=8))
 def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
     spans = np.array([(start, start + length) for start, length in parts])
-    box = grid.enclosing_bounds(spans, 0.4, 0.6)
+    box = grid_arrays.enclosing_bounds(spans, 0.4, 0.6)
     for u in (spans[:, 0], spans[:, 1], spans.mean(axis=1)):
         for longitude in (np.mod(u, 1.0) * 360 - 180).tolist():
             inside = box.west - 1e-9 <= longitude <= box.east + 1e-9
@@ -134,9 +134,9 @@ def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
 
 
 def test_unwrapping_goes_on_past_the_antimeridian_and_starts_anew_in_each_line() -> None:
-    found = grid.unwrap_longitudes(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
+    found = grid_arrays.unwrap_longitudes(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
     assert found.tolist() == [179, 181, 182, 170, 181, 179]
-    assert grid.unwrap_longitudes(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
+    assert grid_arrays.unwrap_longitudes(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from resources.tiles.errors import LayerBusyError, SpeedsError
 from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.render import scene
-from resources.tiles.staleness import LayerPart, TileMarks
+from resources.tiles.staleness import LayerPart
+from resources.tiles.tile_marks import TileMarks
 from retry import stores
 from tests.conftest import RedisServers
 from tests.support import geojson

@@ -6,7 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from resources.tiles import styles
@@ -110,13 +109,6 @@ def test_discs_grow_with_the_count_within_half_of_what_is_gathered() -> None:
     radii = [styles.cluster_radius(48, 10**power) for power in range(9)]
     assert radii == sorted(radii)
     assert radii[-1] <= 24
-
-
-def test_traffic_is_classified_by_its_share_of_free_flow() -> None:
-    speed = np.array([50, 40, 39.9, 25, 24.9, 12.5, 12.4, 0, np.nan, 30], np.float32)
-    free_flow = np.array([50] * 9 + [np.nan], np.float32)
-    pairs = [each for each in (styles.GREEN, styles.YELLOW, styles.RED, styles.DARK_RED, styles.GREY) for _ in range(2)]
-    assert styles.classify_speeds(speed, free_flow).tolist() == pairs
 
 
 def test_widths_are_interpolated_between_zooms() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.tiles import grid, tile_address
+from resources.tiles import grid, grid_arrays, tile_address
 from resources.tiles.render import painter
 from resources.tiles.render.scene import Scene
 from resources.tiles.tile_address import Metatile, Tile
@@ -116,7 +116,9 @@ def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(  # noqa: PLR0917  # dr
     side, scale = shape
     span = min(360 / 2**zoom * tiles_wide, 20.0)  # wider areas would go round the globe several times
     scene = kind(middle, span, np.random.default_rng(seed))
-    [u, v] = np.clip(grid.project_positions(np.array([middle]))[0] * 2**zoom, 0, 2**zoom - 1).astype(int).tolist()
+    [u, v] = (
+        np.clip(grid_arrays.project_positions(np.array([middle]))[0] * 2**zoom, 0, 2**zoom - 1).astype(int).tolist()
+    )
     image_format = "webp" if seed % 4 == 0 else "png"
     tiles = Metatile.around(Tile("a", zoom, u, v, scale, image_format), side).tiles(grid.WORLD, 0)
     painted = painter.paint_tiles(scene, tiles)

@@ -11,13 +11,14 @@ from django.http import HttpResponse
 from django.test import Client
 
 from resources import tasks
-from resources.tiles import grid, layers, publication, views, work
+from resources.tiles import grid, grid_arrays, layers, publication, views, work
 from resources.tiles import work as tiles_work
 from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.render import painter
-from resources.tiles.staleness import LayerPart, TileMarks, TouchedTiles
+from resources.tiles.staleness import LayerPart
 from resources.tiles.tile_address import Tile
+from resources.tiles.tile_marks import TileMarks, TouchedTiles
 from retry import contents
 from retry.contents import Prepared
 from tests.conftest import RedisServers
@@ -210,7 +211,7 @@ def told(layer: Layer, *touched: tuple[float, TouchedTiles]) -> Any:
 
 def tiles(*places: tuple[int, int], zoom: int = 3) -> TouchedTiles:
     keys = np.unique(np.array([grid.tile_key(x, y) for x, y in places]))
-    return TouchedTiles((*[grid.no_keys()] * zoom, keys), keys)
+    return TouchedTiles((*[grid_arrays.no_keys()] * zoom, keys), keys)
 
 
 def test_a_change_is_told_with_its_tiles(load: Load) -> None:

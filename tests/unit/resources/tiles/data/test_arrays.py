@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resources.tiles.data import arrays, compiler, geojson
 from resources.tiles.data.geojson import LayerKind
 from resources.tiles.errors import LayerError
-from resources.tiles.tile_address import Window
+from resources.tiles.window import Window
 from tests.support import geojson as support_geojson
 from tests.support.geojson import area, collection, line, point, square
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.tiles.data import geojson
+from resources.tiles.data.limits import LayerLimits
 from resources.tiles.errors import LayerError
 from tests.support.geojson import area, collection, line, square
 
@@ -87,14 +88,14 @@ BAD: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("data", "message"), BAD.values(), ids=BAD.keys())
 def test_bad_files_are_refused_with_a_reason(data: bytes, message: str) -> None:
     with pytest.raises(LayerError) as caught:
-        geojson.read_features(data, "lines", geojson.LayerLimits(max_bytes=1_000_000, max_positions_per_line=100))
+        geojson.read_features(data, "lines", LayerLimits(max_bytes=1_000_000, max_positions_per_line=100))
     assert message in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
 def test_a_file_that_is_too_big_is_refused_unread() -> None:
     with pytest.raises(LayerError, match="too big: 2,147 MB; at most 100 MB"):
-        geojson.check_file_size(2**31, geojson.LayerLimits())
+        geojson.check_file_size(2**31, LayerLimits())
 
 
 def test_lines_are_not_areas() -> None:

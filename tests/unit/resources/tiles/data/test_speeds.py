@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.tiles.data import geojson, speeds
+from resources.tiles import styles
+from resources.tiles.data import speeds
+from resources.tiles.data.limits import LayerLimits
 from resources.tiles.data.speeds import SpeedRow
 from resources.tiles.errors import SpeedsError
 
@@ -52,7 +54,7 @@ def test_speeds_that_are_too_big_or_no_text_are_refused(read: Callable[..., obje
     with pytest.raises(SpeedsError, match="not UTF-8"):
         read(b"\xff\xfe")
     with pytest.raises(SpeedsError, match="too big"):
-        read(b"12345", geojson.LayerLimits(max_bytes=4))
+        read(b"12345", LayerLimits(max_bytes=4))
 
 
 def test_rows_are_read_with_and_without_data_and_time() -> None:
@@ -97,3 +99,10 @@ def test_written_speeds_are_read_back() -> None:
 def test_nothing_but_a_speeds_error_is_raised(text: str) -> None:
     with contextlib.suppress(SpeedsError):
         speeds.read_csv_rows(f"{HEADER}\n{text}".encode(errors="replace"))
+
+
+def test_traffic_is_classified_by_its_share_of_free_flow() -> None:
+    speed = np.array([50, 40, 39.9, 25, 24.9, 12.5, 12.4, 0, np.nan, 30], np.float32)
+    free_flow = np.array([50] * 9 + [np.nan], np.float32)
+    pairs = [each for each in (styles.GREEN, styles.YELLOW, styles.RED, styles.DARK_RED, styles.GREY) for _ in range(2)]
+    assert speeds.classify_speeds(speed, free_flow).tolist() == pairs

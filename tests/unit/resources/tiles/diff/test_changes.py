@@ -12,7 +12,7 @@ from resources.tiles.diff import changes
 from resources.tiles.diff.changes import LayerData, LayerLook
 from resources.tiles.render import painter
 from resources.tiles.render.painter import AnyScene
-from resources.tiles.tile_address import LATTICE_PIXELS, Window
+from resources.tiles.window import LATTICE_PIXELS, Window
 from tests.support import geojson
 
 Features = list[dict[str, Any]]

@@ -12,8 +12,8 @@ from resources.tiles.data.speeds import SegmentSpeeds
 from resources.tiles.diff import changes, footprint
 from resources.tiles.diff.changes import LayerLook
 from resources.tiles.render.scene import GeometryIndex, Scene
-from resources.tiles.staleness import TouchedTiles
 from resources.tiles.styles import parse_style
+from resources.tiles.tile_marks import TouchedTiles
 from tests.support import geojson
 from tests.support.picture_comparison import different, scenes_of, with_speed
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from resources.tiles.render import canvas
 from resources.tiles.render.scene import LatticeLines
-from resources.tiles.tile_address import CANVAS_LEFT, CANVAS_MARGIN, Window
+from resources.tiles.window import CANVAS_LEFT, CANVAS_MARGIN, Window
 
 Ring = list[tuple[int, int]]
 

@@ -10,12 +10,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import grid, styles
+from resources.tiles import grid_arrays, styles
 from resources.tiles.render import canvas, painter
 from resources.tiles.render import scene as render_scene
 from resources.tiles.render.painter import AnyScene, PointScene
 from resources.tiles.render.scene import GeometryIndex, LatticeLines, Scene
-from resources.tiles.tile_address import CANVAS_LEFT, CANVAS_MARGIN, Tile, Window
+from resources.tiles.tile_address import Tile
+from resources.tiles.window import CANVAS_LEFT, CANVAS_MARGIN, Window
 from tests.support import geojson
 from tests.support.picture_comparison import neighbours, one_picture, place_of
 
@@ -193,7 +194,7 @@ def wandering() -> Scene:
 @pytest.mark.parametrize("zoom", [4, 8, 10])
 def test_thinned_lines_cover_what_their_edges_do(wandering: Scene, zoom: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = dataclasses.replace(wandering, index=fresh(wandering))
-    [u, v] = grid.project_positions(np.array([[0.02, 51.5]]))[0].tolist()
+    [u, v] = grid_arrays.project_positions(np.array([[0.02, 51.5]]))[0].tolist()
     tile = Tile("a", zoom, int(u * 2**zoom), int(v * 2**zoom))
     thinned = geojson.pixels(painter.paint_tile(scene, tile))[..., 3].astype(int)
     monkeypatch.setattr(canvas, "DISC_JOINED_PIXELS", 0)
@@ -294,7 +295,7 @@ def test_neighbours_of_points_are_one_picture(scenes: dict[str, PointScene], nam
     if zoom == 22:  # there, points are far apart
         index = int(scenes[name].points.weights.argmax())
         u, v = scenes[name].points.x[index] / 2**32, scenes[name].points.y[index] / 2**32
-        [longitude, latitude] = grid.unproject_coordinates(np.array([[u, v]]))[0].tolist()
+        [longitude, latitude] = grid_arrays.unproject_coordinates(np.array([[u, v]]))[0].tolist()
     left, top = place_of(longitude, latitude, zoom)
     check_joins(scenes[name], zoom, (left, max(top, 0)), (3, 3), scale)
 
