@@ -26,6 +26,7 @@ from retry.stores import AsyncClients, Steps
 from ..frontier import queue
 from ..frontier.jobs import ClaimedJob
 from ..task import TaskCall
+from . import counts
 
 Result = TypeVar("Result")
 
@@ -60,13 +61,12 @@ class RedisTrips:
 
     async def insist(self, steps: Callable[[], Steps[Result]]) -> Result:
         """Runs the steps again and again for several seconds. Only for steps that do no harm when carried out twice."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + INSIST_SECONDS
+        deadline = time.monotonic() + INSIST_SECONDS
         while True:
             try:
                 return await self.run(steps())
             except StoreUnavailable:
-                if loop.time() > deadline:
+                if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(INSIST_PAUSE_SECONDS)
 
@@ -214,7 +214,7 @@ class HeldClaims:
         """Lets go of the claim. Without `ended`, another process had it by then."""
         self.held.pop((end.call.work_key, end.call.token), None)
         outcome = end.ending.outcome if ended else "superseded"
-        metrics.count_preparation(end.call.task, outcome, end.seconds)
+        counts.count_end(end.call.task, outcome, end.seconds)
 
     async def put_back(self, work_key: str, token: int, wait_seconds: float) -> None:
         """Turns a running claim into a queued one, if it started with the job: its turn comes in so long."""
