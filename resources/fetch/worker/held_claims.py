@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar, cast
@@ -19,7 +19,7 @@ from retry.claims import ClaimEnd
 from retry.conf import conf
 from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
-from retry.scripts import Reply, ScriptCall, Server, join_calls
+from retry.scripts import MAX_ITEMS_PER_CALL, Reply, ScriptCall, Server, join_calls
 from retry.servers import AsyncClient
 from retry.stores import AsyncClients, Steps
 
@@ -32,9 +32,6 @@ Result = TypeVar("Result")
 
 
 MAX_CALLS_PER_TRIP = 200
-MAX_ITEMS_PER_CALL = 32
-"""Items of one call of a script: it keeps Redis busy for a few ms."""
-
 MAX_TRIPS_UNDER_WAY = 2
 """Trips to one server: it works on one while the replies of the other are read."""
 
@@ -112,30 +109,8 @@ class _TripLine:
 
     async def _execute(self, calls: list[ScriptCall]) -> list[Reply]:
         """Executes the calls in one trip, those for items of one script as one call. Raises StoreUnavailable."""
-        groups = _group_calls(calls)
-        if len(groups) == len(calls):
-            return await stores.execute_all(self._client, self._server, calls)
-        joined = [join_calls([calls[place] for place in places]) for places in groups]
-        replies: list[Reply] = [None] * len(calls)
-        found = await stores.execute_all(self._client, self._server, joined)
-        for places, reply in zip(groups, found, strict=True):
-            each = [[part] for part in reply] if len(places) > 1 and isinstance(reply, list) else [reply] * len(places)
-            for place, part in zip(places, each, strict=True):
-                replies[place] = part
-        return replies
-
-
-def _group_calls(calls: Sequence[ScriptCall]) -> list[list[int]]:
-    """Returns the places of calls that may be joined, in the order of the first of each group."""
-    groups, open_groups = list[list[int]](), dict[str, list[int]]()
-    for place, call in enumerate(calls):
-        group = open_groups.get(call.script) if call.item else None
-        if group is None or len(group) == MAX_ITEMS_PER_CALL:
-            groups.append(group := [])
-            if call.item:
-                open_groups[call.script] = group
-        group.append(place)
-    return groups
+        joined = join_calls(calls, MAX_ITEMS_PER_CALL)
+        return joined.split_replies(await stores.execute_all(self._client, self._server, joined.calls))
 
 
 _log = logging.getLogger("tarry.fetching")
