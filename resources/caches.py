@@ -27,7 +27,7 @@ from django.db import Error as DatabaseError
 from redis import Redis
 from redis.exceptions import RedisError
 
-from retry import metrics, stores
+from retry import metrics, servers, stores
 from retry.servers import CircuitBreaker
 
 SNAPSHOT_WAIT_SECONDS = 2.0
@@ -303,7 +303,8 @@ def cached_batch(
 
 
 def _run_pipeline(client: Redis, commands: Sequence[tuple[object, ...]]) -> list[object]:
-    with client.pipeline(transaction=False) as pipeline:
-        for command in commands:
-            pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
-        return list(pipeline.execute())
+    replies = servers.run_pipeline(client, commands)
+    for reply in replies:
+        if isinstance(reply, RedisError):
+            raise reply
+    return replies

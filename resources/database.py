@@ -134,15 +134,25 @@ def insert_rows(
         with connection.cursor() as cursor:
             cursor.execute(
                 f"INSERT INTO {table} ({columns}) VALUES {', '.join([places] * len(some))} {on_conflict}",  # noqa: S608  own names
-                [plain_value(value) for row in some for value in row],
+                plain_values(value for row in some for value in row),
             )
 
 
-def plain_value(value: Any) -> Any:
-    """Returns the value as the database's driver takes it."""
-    if isinstance(value, datetime):
-        return connection.ops.adapt_datetimefield_value(value)
-    return value.value if isinstance(value, Enum) else value
+_PLAIN_TYPES = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def plain_values(values: Iterable[Any]) -> list[Any]:
+    """Returns the values as the database's driver takes them."""
+    moments = dict[datetime, Any]()  # rows of one statement share most of theirs
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, datetime):
+            if value not in moments:
+                moments[value] = connection.ops.adapt_datetimefield_value(value)
+            return moments[value]
+        return value.value if isinstance(value, Enum) else value
+
+    return [value if type(value) in _PLAIN_TYPES else plain(value) for value in values]
 
 
 def _quote(name: str) -> str:

@@ -6,6 +6,7 @@ multiprocess files.
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -46,6 +47,37 @@ def labelled_metric(metric: Metric, *labels: str) -> Metric:
     return metric.labels(*labels)
 
 
+class MetricTally:
+    """Adds up changes of metrics in memory, for one thread. `write` gives them to prometheus_client.
+
+    Its files take two microseconds for each change, of which a fetcher makes nine for a page.
+    """
+
+    def __init__(self) -> None:
+        self._amounts: dict[Counter | Gauge, float] = {}
+        self._observed: dict[Histogram, dict[int, list[float]]] = {}
+        """Number and sum of observations, by the place of their bucket."""
+
+    def add(self, metric: Counter | Gauge, amount: float = 1) -> None:
+        self._amounts[metric] = self._amounts.get(metric, 0) + amount
+
+    def observe(self, histogram: Histogram, value: float) -> None:
+        place = bisect_left(histogram._upper_bounds, value)
+        counted = self._observed.setdefault(histogram, {}).setdefault(place, [0, 0])
+        counted[0] += 1
+        counted[1] += value
+
+    def write(self) -> None:
+        amounts, self._amounts = self._amounts, {}
+        for metric, amount in amounts.items():
+            metric.inc(amount)
+        observed, self._observed = self._observed, {}
+        for histogram, buckets in observed.items():
+            for place, (number, total) in buckets.items():
+                histogram._buckets[place].inc(number)
+                histogram._sum.inc(total)
+
+
 @contextmanager
 def time_call(kind: str) -> Iterator[None]:
     """Times the block as a call to the outside: `redis.state`, `database`, `storage`, `origin`."""
@@ -75,10 +107,17 @@ def count_shared_answer() -> None:
         REQUEST_SECONDS.observe(0)
 
 
-def count_preparation(task: str, outcome: str, seconds: float) -> None:
-    if conf().OBSERVE:
-        labelled_metric(PREPARATIONS, task, outcome).inc()
-        labelled_metric(PREPARATION_SECONDS, task).observe(seconds)
+def count_preparation(task: str, outcome: str, seconds: float, tally: MetricTally | None = None) -> None:
+    """Counts an ended preparation, in the tally if there is one."""
+    if not conf().OBSERVE:
+        return
+    ended, durations = labelled_metric(PREPARATIONS, task, outcome), labelled_metric(PREPARATION_SECONDS, task)
+    if tally is None:
+        ended.inc()
+        durations.observe(seconds)
+    else:
+        tally.add(ended)
+        tally.observe(durations, seconds)
 
 
 def count_skip(task: str) -> None:

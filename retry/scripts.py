@@ -67,9 +67,45 @@ class ScriptCall:
         return ("EVAL", _TEXTS[self.script], len(self.keys), *self.keys, *self.arguments, *self.item)
 
 
-def join_calls(calls: Sequence[ScriptCall]) -> ScriptCall:
-    """Returns one call with the items of all: calls of one script whose other arguments are alike."""
-    return replace(calls[0], item=[part for call in calls for part in call.item])
+MAX_ITEMS_PER_CALL = 32
+"""Items of one call of a script: it keeps Redis busy for a few ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedCalls:
+    """Calls, of which those for items of one script, with their other arguments alike, are one call.
+
+    `places` are those of each call's items among the calls that were joined.
+    """
+
+    calls: Sequence[ScriptCall]
+    places: Sequence[Sequence[int]]
+
+    def split_replies(self, replies: Sequence[Reply]) -> list[Reply]:
+        """Returns the replies of the calls that were joined; each of several items has a list with its own."""
+        found: list[Reply] = [None] * sum(map(len, self.places))
+        for places, reply in zip(self.places, replies, strict=True):
+            each = [[part] for part in reply] if len(places) > 1 and isinstance(reply, list) else [reply] * len(places)
+            for place, part in zip(places, each, strict=True):
+                found[place] = part
+        return found
+
+
+def join_calls(calls: Sequence[ScriptCall], most: int = MAX_ITEMS_PER_CALL) -> JoinedCalls:
+    """Joins calls for items, so many at most, in the order of the first of each call."""
+    groups, open_groups = list[list[int]](), dict[str, list[int]]()
+    for place, call in enumerate(calls):
+        group = open_groups.get(call.script) if call.item else None
+        if group is None or len(group) == most:
+            groups.append(group := [])
+            if call.item:
+                open_groups[call.script] = group
+        group.append(place)
+    return JoinedCalls([_join([calls[place] for place in group]) for group in groups], groups)
+
+
+def _join(calls: Sequence[ScriptCall]) -> ScriptCall:
+    return calls[0] if len(calls) == 1 else replace(calls[0], item=[part for call in calls for part in call.item])
 
 
 register_scripts(Path(__file__).parent / "lua")

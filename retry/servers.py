@@ -104,20 +104,53 @@ def run_command(client: redis.Redis, command: Command) -> Reply:
     untyped: Any = client
     if isinstance(untyped, redis.cluster.RedisCluster):
         return cast(Reply, untyped.execute_command(*command))  # type: ignore[no-untyped-call]
-    pool = untyped.connection_pool
+    replies = _send_packed(untyped, [command])
+    if replies is None:
+        return cast(Reply, untyped.execute_command(*command))
+    if isinstance(replies[0], redis.ResponseError):
+        raise replies[0]
+    return replies[0]
+
+
+def run_pipeline(client: redis.Redis, commands: Sequence[Command]) -> list[Reply]:
+    """Sends commands to one server in one trip and returns their replies, refusals in their places.
+
+    The client's retries follow a first failure. Raises RedisError if the server is away.
+    """
+    replies = _send_packed(client, commands) if commands else []
+    if replies is not None:
+        return replies
+    with client.pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
+        return list(pipeline.execute(raise_on_error=False))
+
+
+def _send_packed(client: Any, commands: Sequence[Command]) -> list[Reply] | None:
+    """Sends commands and returns their replies, refusals in their places.
+
+    Returns None for a server that is away, if the client has retries; without these it raises RedisError.
+    """
+    pool = client.connection_pool
     connection = pool.get_connection()
     try:
-        connection.send_packed_command((hiredis.pack_command(command),), check_health=False)
-        return cast(Reply, connection.read_response())
-    except redis.ResponseError:
-        raise
+        packed = b"".join(map(hiredis.pack_command, commands))
+        connection.send_packed_command((packed,), check_health=False)
+        return [_read_reply(connection) for _ in commands]
     except BaseException as error:
-        connection.disconnect()  # else its reply would be the next caller's
+        connection.disconnect()  # else its replies would be the next caller's
         if not isinstance(error, _AWAY) or not connection.retry.get_retries():
             raise
     finally:
         pool.release(connection)
-    return cast(Reply, untyped.execute_command(*command))
+    return None
+
+
+def _read_reply(connection: Any) -> Reply:
+    try:
+        return cast(Reply, connection.read_response())
+    except redis.ResponseError as error:
+        return error
 
 
 class SentinelConnection(redis.sentinel.SentinelManagedConnection):
@@ -236,10 +269,7 @@ def run_commands(client: Any, commands: Sequence[Command], slots: Sequence[int],
     """
     if isinstance(client, Cluster):
         return client.run_at_nodes(slots, commands, retry)
-    with client.pipeline(transaction=False) as pipeline:
-        for command in commands:
-            pipeline.execute_command(*command)
-        return list(pipeline.execute(raise_on_error=False))
+    return run_pipeline(client, commands)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from redis.retry import Retry
 from . import metrics, pipelines, server_urls, servers
 from .conf import StateShare, conf
 from .errors import StoreUnavailable
-from .scripts import Reply, ScriptCall, Server
+from .scripts import Reply, ScriptCall, Server, join_calls
 from .servers import AsyncClient, CircuitBreaker, slot_of
 
 Result = TypeVar("Result")
@@ -88,7 +88,8 @@ def run_patiently(steps: Steps[Result]) -> Result:
 def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> list[Result]:
     """Runs many steps side by side, patiently, with one round trip for all. All of them call the one server.
 
-    Raises StoreUnavailable for all of them, though some may have run; and the steps' own errors.
+    Calls for items of one script go as one. Raises StoreUnavailable for all of them, though some may have run;
+    and the steps' own errors.
     """
     results: dict[int, Result] = {}
     replies: dict[int, Reply] = dict.fromkeys(range(len(many)))
@@ -99,7 +100,8 @@ def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> lis
                 calls[index] = many[index].send(reply)
             except StopIteration as end:
                 results[index] = cast(Result, end.value)
-        answers = execute_all_patiently(server, list(calls.values()))
+        joined = join_calls(list(calls.values()))
+        answers = joined.split_replies(execute_all_patiently(server, joined.calls))
         replies = dict(zip(calls, answers, strict=True))
     return [results[index] for index in range(len(many))]
 

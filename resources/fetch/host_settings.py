@@ -31,7 +31,7 @@ from ..caches import Snapshot
 from ..database import usable_connections
 from .frontier import queue
 from .frontier.jobs import DomainLimits, LimitsInForce
-from .http.limit_scopes import EGRESS_SEPARATOR, is_host_scope, strip_egress
+from .http.limit_scopes import EGRESS_SEPARATOR, is_host_scope, strip_egress, url_scopes
 from .http.messages import FetchRequest, UnreadableSealError
 from .models import FetchDomain, FetchHeader, FetchTiming
 
@@ -103,12 +103,17 @@ class HostHeader:
         return cls(row.name, value, row.over_http, row.to_any_address)
 
 
-def headers_for_host(host: str) -> tuple[HostHeader, ...]:
-    """Returns the header fields for this host, as `url_scopes(url).host` names it. Runs in a thread.
+def headers_for_url(url: str) -> tuple[HostHeader, ...]:
+    """Returns the header fields for the host of this URL. Runs in a thread.
 
     Raises DatabaseError only if they could never be read. A field without a readable value is left out.
     """
-    return headers_snapshot.get().get(host, ())
+    return find_headers(headers_snapshot.get(), url)
+
+
+def find_headers(known: Mapping[str, tuple[HostHeader, ...]], url: str) -> tuple[HostHeader, ...]:
+    """Returns those of known headers that are for the host of this URL. Raises ValueError without one."""
+    return known.get(url_scopes(url).host, ()) if known else ()
 
 
 def find_header_problem(name: str, value: str) -> str:

@@ -60,13 +60,18 @@ class FetchRecord:
     scan: int | None = None
 
     @classmethod
-    def of(cls, fetch: FetchRequest, outcome: Outcome, *, scope: str, lane: str, egress: str = "") -> Self:
-        """Returns the record of a fetch in that lane, under the limits of that scope. Raises nothing."""
+    def of(
+        cls, fetch: FetchRequest, outcome: Outcome, *, scope: str, lane: str, egress: str = "", host: str | None = None
+    ) -> Self:
+        """Returns the record of a fetch in that lane, under the limits of that scope. Raises nothing.
+
+        `host` is that of the URL, if it is known.
+        """
         timing = outcome.timing
         return cls(
             started_at=datetime.fromtimestamp(timing.started_at, UTC),
             url_digest=digest_url(fetch.url),
-            host=_storable_text(_host_of_url(fetch.url), MAX_SCOPE_CHARACTERS),
+            host=_storable_text(_host_of_url(fetch.url) if host is None else host, MAX_SCOPE_CHARACTERS),
             scope=_storable_text(scope, MAX_SCOPE_CHARACTERS),
             kind=_storable_text(fetch.kind, MAX_WORD_CHARACTERS),
             lane=lane,

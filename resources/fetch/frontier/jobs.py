@@ -277,7 +277,7 @@ class LimitsInForce:
 
 
 def parse_enqueued(reply: Reply) -> JobEnqueued | JobJoined | BacklogFull:
-    """Parses the reply of enqueue.lua."""
+    """Parses the reply of enqueue.lua for one job."""
     match parse_texts(reply):
         case ["queued", scope, wait_ms, rest_ms]:
             return JobEnqueued(scope, float(wait_ms) / 1000, float(rest_ms) / 1000)

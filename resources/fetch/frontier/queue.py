@@ -154,9 +154,8 @@ def enqueue_job(job: FetchJob) -> Steps[JobEnqueued | JobJoined | BacklogFull]:
     times = (expected_ms, job.not_before_seconds * 1000, expires_ms, int(job.obeys_robots))
     waiter = (job.waiter.id, job.waiter.token, job.waiter.payload)
     where = (names.host, names.registrable, names.path, job.scope, job.egress, job.lane, int(job.priority))
-    return frontier_jobs.parse_enqueued(
-        (yield call_script("enqueue", job.key, *where, *times, job.url, job.detail, *waiter))
-    )
+    reply = yield _call_for_item("enqueue", (), job.key, *where, *times, job.url, job.detail, *waiter)
+    return frontier_jobs.parse_enqueued(frontier_jobs.parse_only(reply))
 
 
 def claim_jobs(

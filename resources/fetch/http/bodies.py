@@ -1,4 +1,4 @@
-"""Receives a body as it comes: small ones stay in memory, larger ones go to a file; digested on the way.
+"""Receives a body as it comes: small ones stay in memory, larger ones go to a file, digested on the way.
 
 Never holds a large body in memory, and never lets the event loop wait for the disk. A body whose announced length
 is too large, or would not come in time, is not begun.
@@ -113,7 +113,7 @@ class BodySpool:
         """Returns the body; its file belongs to the caller from now on. Raises FetchError."""
         if self._file is None:
             data = b"".join(self._pending)
-            return Body(self.size, hashlib.sha256(data).hexdigest(), data=data)
+            return Body(self.size, data=data)
         await self._write(last=True)
         return Body(self.size, self._digest.hexdigest(), path=Path(self._file.name))
 
@@ -191,7 +191,7 @@ def take_whole_body(response: aiohttp.ClientResponse, pace: FetchPace) -> Body |
         raise guard.failure_of_error(error) from error
     pace.wire_bytes = len(data)
     _check_size(len(data), pace)
-    return Body(len(data), hashlib.sha256(data).hexdigest(), data=data)
+    return Body(len(data), data=data)
 
 
 def _check_size(size: int, pace: FetchPace) -> None:

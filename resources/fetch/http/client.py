@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from itertools import chain
 from types import TracebackType
 from typing import Self
@@ -100,7 +99,7 @@ DecideOnRedirect = Callable[[str], Awaitable[bool]]
 WaitForTurn = Callable[[str], Awaitable[None]]
 """Waits until the address that a redirect leads to may be requested. Raises FetchError if that takes too long."""
 
-EMPTY_BODY = Body(0, sha256().hexdigest(), data=b"")
+EMPTY_BODY = Body(0, data=b"")
 _STATUSES_WITHOUT_BODY = frozenset({204, 205})
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 from pathlib import Path
 
 from multidict import MultiMapping
@@ -189,17 +190,25 @@ class Head:
         return chain[permanent] if permanent else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Body:
     """The unpacked bytes: in `data`, or in the file at `path`, which the receiver must move or `discard`.
 
-    `digest` is their SHA-256 in lower-case hex.
+    `known_digest` is their digest where it is known: of a file it must be.
     """
 
     size: int
-    digest: str
+    known_digest: str | None = field(default=None, compare=False)
     data: bytes | None = None
     path: Path | None = None
+
+    @property
+    def digest(self) -> str:
+        """Returns their SHA-256 in lower-case hex. Computes that of data at the first call: many tasks need none."""
+        if self.known_digest is None:
+            assert self.data is not None
+            self.known_digest = sha256(self.data).hexdigest()
+        return self.known_digest
 
     def read(self) -> bytes:
         """Reads the whole body into memory. For bodies that are known to be small."""

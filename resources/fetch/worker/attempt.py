@@ -1,7 +1,7 @@
 """One request for a job: planned from its calls, sent by its egress, in turn at every host on its route, recorded.
 
 A redirect to another domain takes a turn there, as if a job of that domain had been claimed. Such turns do not
-count as in flight there. Metrics: OBSERVE=0 switches them off.
+count as in flight there.
 """
 
 import asyncio
@@ -14,16 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import cast
 
-from prometheus_client import Counter, Gauge, Histogram
-
 from resources.database import run_in_thread
-from retry.conf import conf
 from retry.errors import StoreUnavailable
-from retry.metrics import labelled_metric
 
 from .. import conf as fetch_conf
 from ..frontier import politeness, queue
-from ..frontier.jobs import ClaimedJob, FetchLane, TurnTooFar
+from ..frontier.jobs import ClaimedJob, TurnTooFar
 from ..http import limit_scopes
 from ..http.client import FetchClient, OnSlowBody, may_send_from
 from ..http.deadlines import FetchPolicy
@@ -31,8 +27,10 @@ from ..http.limit_scopes import url_scopes
 from ..http.messages import BodyDropped, Failure, FetchError, FetchFailed, FetchRequest, Head, Outcome, OutcomeTiming
 from ..task import FetchTask, SparingFetchTask, TaskCall
 from ..timings import FetchRecord, TimingRecorder
+from . import counts
 from .handovers import HandoverResults
 from .held_claims import RedisTrips
+from .late_calls import LateCalls
 from .planner import RequestPlanner
 
 _log = logging.getLogger("tarry.fetching")
@@ -143,33 +141,14 @@ class ServerSpeeds:
         return self._known.get(scope)
 
 
-_SECONDS_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-
-FETCHES = Counter("tarry_fetches", "Requests to other servers by what came of them", ["kind", "lane", "outcome"])
-FETCH_SECONDS = Histogram(
-    "tarry_fetch_seconds", "Their durations, redirects included", ["kind"], buckets=_SECONDS_BUCKETS
-)
-FETCHED_BYTES = Counter("tarry_fetched_bytes", "Bytes of bodies, as they were sent", ["kind"])
-IN_FLIGHT = Gauge("tarry_fetches_in_flight", "Jobs that fetchers have in hand", ["lane"], multiprocess_mode="livesum")
-
-
-def count_fetch(record: FetchRecord) -> None:
-    if conf().OBSERVE:
-        labelled_metric(FETCHES, record.kind, record.lane, record.outcome).inc()
-        labelled_metric(FETCH_SECONDS, record.kind).observe(record.seconds)
-        labelled_metric(FETCHED_BYTES, record.kind).inc(record.wire_bytes)
-
-
-def count_in_flight(lane: FetchLane, change: int) -> None:
-    if conf().OBSERVE:
-        labelled_metric(IN_FLIGHT, lane).inc(change)
-
-
 MAX_TURN_WAIT_SECONDS = 10.0
 """Longest wait of a fetch for a turn after a redirect, or from the head of a file to its body."""
 
 LATE_REQUEST_SECONDS = 0.05
 """A request later than that after its claim first asks whether its domain rests since."""
+
+QUICK_SETTLING_SECONDS = 0.1
+"""Claims settled in that time are reported together with the job's end. The domain does not wait for longer."""
 
 WITHOUT_HEADS_SECONDS = 3600.0
 """Time for which a domain without a turn for the body soon after the head gets no HEAD first."""
@@ -195,6 +174,7 @@ class AttemptRunner:
         self._speeds = ServerSpeeds()
         self.planner = RequestPlanner()
         self.handovers = HandoverResults()
+        self.late_reports = LateCalls(QUICK_SETTLING_SECONDS)
         self._without_heads: OrderedDict[str, float] = OrderedDict()
 
     async def send_request(
@@ -251,9 +231,10 @@ class AttemptRunner:
         elif turns_taken:
             await self._report_served_turn(job, turns_taken[-1], outcome.timing)
         self._speeds.note(job.scope, outcome.timing)
-        record = FetchRecord.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
+        host = job.host if fetch.url == job.url else None
+        record = FetchRecord.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress, host=host)
         self._recorder.add(record)
-        count_fetch(record)
+        counts.count_fetch(record)
         return outcome
 
     async def _turn(self, egress: str, url: str, taken: "list[_TakenTurn] | None" = None) -> None:

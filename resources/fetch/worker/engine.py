@@ -20,7 +20,7 @@ from retry.errors import StoreUnavailable
 from ..frontier import queue
 from ..frontier.jobs import ClaimedJob, DeadJob, FetchLane, NothingDue
 from ..frontier.queue import WAKE_CHANNEL, configured_politeness
-from . import attempt
+from . import attempt, counts
 from .attempt import AttemptRunner
 from .held_claims import RedisTrips
 from .job_run import JobRun
@@ -43,11 +43,13 @@ class Slot:
         self._slots.count(self.lane, -1)
         self.lane = lane
 
-    def leave(self) -> None:
-        """Frees the slot. Does nothing the second time."""
-        if not self._is_left:
-            self._is_left = True
-            self._slots.count(self.lane, -1)
+    def leave(self) -> bool:
+        """Frees the slot, and returns True. The second time it does nothing, and returns False."""
+        if self._is_left:
+            return False
+        self._is_left = True
+        self._slots.count(self.lane, -1)
+        return True
 
 
 class SlotPool:
@@ -94,7 +96,7 @@ class SlotPool:
     def count(self, lane: FetchLane, change: int) -> None:
         self.taken[lane] += change
         self._remember()
-        attempt.count_in_flight(lane, change)
+        counts.count_in_flight(lane, change)
         if change < 0:
             self._freed.set()
 
@@ -281,13 +283,12 @@ class FetchEngine:
         task.add_done_callback(self._tasks.discard)
 
     async def _carry_out(self, run: JobRun, slot: Slot) -> None:
-        of_job = {"host": run.job.host, "job": run.job.key}  # not its URL, which may hold secrets
         try:
             await run.carry_out(partial(self._slow, run, slot), partial(self._leave, slot))
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
-            _log.warning("a job is left behind", extra={**of_job, "error": str(error)})
+            _log.warning("a job is left behind", extra={**_name_job(run), "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
-            _log.exception("a job failed", extra=of_job)
+            _log.exception("a job failed", extra=_name_job(run))
         finally:
             self._runs.discard(run)
             self._leave(slot)
@@ -299,7 +300,8 @@ class FetchEngine:
             self._start(run.change_lane("slow"))
 
     def _leave(self, slot: Slot) -> None:
-        slot.leave()
+        if not slot.leave() or len(self._asked_lanes) == len(self._slots.taken):
+            return
         if self._slots.rooms.keys() - self._asked_lanes.keys():  # due jobs of that lane were not claimed
             self._waking.due_in(0)
 
@@ -343,6 +345,11 @@ class FetchEngine:
         left = list(self._runs)
         await _cancel_all(self._tasks)
         await asyncio.gather(*(run.give_back() for run in left), return_exceptions=True)
+
+
+def _name_job(run: JobRun) -> dict[str, str]:
+    """Names the job in logs, without its URL, which may hold secrets."""
+    return {"host": run.job.host, "job": run.job.key}
 
 
 async def _cancel_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar, cast
@@ -19,21 +19,19 @@ from retry.claims import ClaimEnd
 from retry.conf import conf
 from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
-from retry.scripts import Reply, ScriptCall, Server, join_calls
+from retry.scripts import MAX_ITEMS_PER_CALL, Reply, ScriptCall, Server, join_calls
 from retry.servers import AsyncClient
 from retry.stores import AsyncClients, Steps
 
 from ..frontier import queue
 from ..frontier.jobs import ClaimedJob
 from ..task import TaskCall
+from . import counts
 
 Result = TypeVar("Result")
 
 
 MAX_CALLS_PER_TRIP = 200
-MAX_ITEMS_PER_CALL = 32
-"""Items of one call of a script: it keeps Redis busy for a few ms."""
-
 MAX_TRIPS_UNDER_WAY = 2
 """Trips to one server: it works on one while the replies of the other are read."""
 
@@ -60,13 +58,12 @@ class RedisTrips:
 
     async def insist(self, steps: Callable[[], Steps[Result]]) -> Result:
         """Runs the steps again and again for several seconds. Only for steps that do no harm when carried out twice."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + INSIST_SECONDS
+        deadline = time.monotonic() + INSIST_SECONDS
         while True:
             try:
                 return await self.run(steps())
             except StoreUnavailable:
-                if loop.time() > deadline:
+                if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(INSIST_PAUSE_SECONDS)
 
@@ -112,30 +109,8 @@ class _TripLine:
 
     async def _execute(self, calls: list[ScriptCall]) -> list[Reply]:
         """Executes the calls in one trip, those for items of one script as one call. Raises StoreUnavailable."""
-        groups = _group_calls(calls)
-        if len(groups) == len(calls):
-            return await stores.execute_all(self._client, self._server, calls)
-        joined = [join_calls([calls[place] for place in places]) for places in groups]
-        replies: list[Reply] = [None] * len(calls)
-        found = await stores.execute_all(self._client, self._server, joined)
-        for places, reply in zip(groups, found, strict=True):
-            each = [[part] for part in reply] if len(places) > 1 and isinstance(reply, list) else [reply] * len(places)
-            for place, part in zip(places, each, strict=True):
-                replies[place] = part
-        return replies
-
-
-def _group_calls(calls: Sequence[ScriptCall]) -> list[list[int]]:
-    """Returns the places of calls that may be joined, in the order of the first of each group."""
-    groups, open_groups = list[list[int]](), dict[str, list[int]]()
-    for place, call in enumerate(calls):
-        group = open_groups.get(call.script) if call.item else None
-        if group is None or len(group) == MAX_ITEMS_PER_CALL:
-            groups.append(group := [])
-            if call.item:
-                open_groups[call.script] = group
-        group.append(place)
-    return groups
+        joined = join_calls(calls, MAX_ITEMS_PER_CALL)
+        return joined.split_replies(await stores.execute_all(self._client, self._server, joined.calls))
 
 
 _log = logging.getLogger("tarry.fetching")
@@ -214,7 +189,7 @@ class HeldClaims:
         """Lets go of the claim. Without `ended`, another process had it by then."""
         self.held.pop((end.call.work_key, end.call.token), None)
         outcome = end.ending.outcome if ended else "superseded"
-        metrics.count_preparation(end.call.task, outcome, end.seconds)
+        counts.count_end(end.call.task, outcome, end.seconds)
 
     async def put_back(self, work_key: str, token: int, wait_seconds: float) -> None:
         """Turns a running claim into a queued one, if it started with the job: its turn comes in so long."""

@@ -61,9 +61,6 @@ Result = TypeVar("Result")
 LAPSED_CLAIM_SECONDS = 5.0
 """Pause before a job is tried again whose claims have lost their fetcher: about when the sweeper has found them."""
 
-QUICK_SETTLING_SECONDS = 0.1
-"""Claims settled in that time are reported together with the job's end. The domain does not wait for longer."""
-
 FAILURES_ASKING_TO_WAIT = frozenset({Failure.THROTTLED, Failure.POSTPONED})
 
 UNSENT = RequestReport(RateVerdict.UNSENT)
@@ -239,10 +236,10 @@ class JobRun:
         def report_early() -> None:
             early.append(asyncio.create_task(self._report(report, then)))
 
-        soon = asyncio.get_running_loop().call_later(QUICK_SETTLING_SECONDS, report_early)
+        self._attempts.late_reports.add(report_early)
         try:
             last = await self._settle_but_last(outcome)
-            soon.cancel()
+            self._attempts.late_reports.withdraw(report_early)
             if not early:
                 on_settled()
                 return isinstance(await self._report(report, EndJob(self.job.version), last), JobEnded)
@@ -250,7 +247,7 @@ class JobRun:
                 await self.claims.finish(last)
             return isinstance(await early[0], JobEnded)
         finally:
-            soon.cancel()
+            self._attempts.late_reports.withdraw(report_early)
             for task in early:
                 task.cancel()
 

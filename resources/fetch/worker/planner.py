@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from resources.database import run_in_thread
 from retry.contents import Prepared
@@ -37,7 +38,7 @@ class FetchPlan:
 
 def plan_request(calls: Sequence[TaskCall]) -> FetchPlan:
     """Plans the request of the task calls. Runs in a thread. Raises unexpected errors of a task."""
-    return _plan_with_headers(calls, _ask_task, host_settings.headers_for_host)
+    return _plan_with_headers(calls, _ask_task, host_settings.headers_for_url)
 
 
 def plan_request_at_once(calls: Sequence[TaskCall]) -> FetchPlan | None:
@@ -45,7 +46,7 @@ def plan_request_at_once(calls: Sequence[TaskCall]) -> FetchPlan | None:
     known = host_settings.headers_snapshot.current()
     if known is None or not all(is_at_once(fetch_conf.find_task(call.task)) for call in calls):
         return None
-    return _plan_with_headers(calls, _ask_task, lambda host: known.get(host, ()))
+    return _plan_with_headers(calls, _ask_task, partial(host_settings.find_headers, known))
 
 
 def plan_requests(jobs: Sequence[Sequence[TaskCall]], task: BulkFetchTask) -> list[FetchPlan]:
@@ -53,7 +54,7 @@ def plan_requests(jobs: Sequence[Sequence[TaskCall]], task: BulkFetchTask) -> li
     calls = [call for job in jobs for call in job]
     answers = task.fetch_many([(call.arguments, call.token) for call in calls])
     plans = dict(zip(calls, answers, strict=True))
-    return [_plan_with_headers(job, plans.__getitem__, host_settings.headers_for_host) for job in jobs]
+    return [_plan_with_headers(job, plans.__getitem__, host_settings.headers_for_url) for job in jobs]
 
 
 def _ask_task(call: TaskCall) -> CallPlan:
@@ -83,7 +84,7 @@ def _plan_with_headers(
         fetch = planned[0]
         if len(planned) > 1:  # a body that is not modified for one call may be new to another
             fetch = replace(fetch, etag=None, last_modified=None, head_first=False)
-        headers = headers_of(url_scopes(fetch.url).host)
+        headers = headers_of(fetch.url)
         found.fetch = _add_headers(fetch, headers, calls) if headers else fetch
     return found
 

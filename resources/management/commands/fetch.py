@@ -15,6 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from resources import locks
 from resources.fetch import conf
 from resources.fetch.timings import TimingRecorder
+from resources.fetch.worker import counts
 from resources.fetch.worker.attempt import AttemptRunner, EgressClients
 from resources.fetch.worker.engine import FetchEngine, SlotPool, WakeListener
 from resources.fetch.worker.held_claims import RedisTrips
@@ -82,12 +83,13 @@ async def _run_fetcher(slots: int) -> bool:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)
         recording = asyncio.create_task(recorder.run())
+        counting = asyncio.create_task(counts.write_forever())
         naming = asyncio.create_task(_keep_name(engine))
         await engine.run()
         is_named = not naming.done()
-        for task in (recording, naming):
+        for task in (recording, counting, naming):
             task.cancel()
-        await asyncio.wait({recording, naming})
+        await asyncio.wait({recording, counting, naming})
     for each in clients.values():
         await each.aclose()
     return is_named

@@ -55,7 +55,14 @@ def url_authority(url: str) -> str:
     return url_syntax.parse_target(url, max_bytes=url_syntax.MAX_REDIRECT_URL_BYTES).authority
 
 
+def has_validators(head: Head) -> bool:
+    """Tells whether `read_validators` finds any."""
+    return next(_find_validators(head), None) is not None
+
+
 def read_validators(head: Head) -> tuple[HeadValidator, ...]:
+    if not has_validators(head):  # as most heads have none
+        return ()
     origin = url_syntax.parse_target(head.url, max_bytes=url_syntax.MAX_REDIRECT_URL_BYTES).origin
     coding = head.headers.get("Content-Encoding", "").strip().lower()
     found = {
@@ -65,10 +72,17 @@ def read_validators(head: Head) -> tuple[HeadValidator, ...]:
     return tuple(sorted(found, key=lambda one: one.key))
 
 
+_DIGEST_LISTS = ("Repr-Digest", "Content-Digest", "Digest", "X-Goog-Hash")
+_DIGEST_FIELDS = ("Content-MD5", "X-Amz-Checksum-Sha256", "X-Amz-Checksum-Sha1")
+_VALIDATOR_FIELDS = frozenset(name.lower() for name in (*_DIGEST_LISTS, *_DIGEST_FIELDS, "X-Needle-Checksum", "ETag"))
+
+
 def _find_validators(head: Head) -> Iterator[tuple[str, str, ValidatorStrength]]:
-    for name in ("Repr-Digest", "Content-Digest", "Digest", "X-Goog-Hash"):
+    if _VALIDATOR_FIELDS.isdisjoint(name.lower() for name in head.headers):
+        return
+    for name in _DIGEST_LISTS:
         yield from _parse_digests(name, ",".join(head.headers.getall(name, ())))
-    for name in ("Content-MD5", "X-Amz-Checksum-Sha256", "X-Amz-Checksum-Sha1"):
+    for name in _DIGEST_FIELDS:
         value = head.headers.get(name, "").strip()
         if _BASE64.fullmatch(value) or _HEXADECIMAL.fullmatch(value.lower()):
             yield name, value, ValidatorStrength.DIGEST

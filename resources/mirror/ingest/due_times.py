@@ -61,7 +61,8 @@ def next_check_at(head: Head, now: datetime) -> datetime:
 
     `no-store` counts as silence: it forbids caches, and says nothing of changes.
     """
-    seconds = replace(head.freshness, may_store=True).fresh_seconds(
+    freshness = head.freshness if head.freshness.may_store else replace(head.freshness, may_store=True)
+    seconds = freshness.fresh_seconds(
         now.timestamp(), least=MIN_FRESH_SECONDS, most=MAX_FRESH_SECONDS, otherwise=USUAL_FRESH_SECONDS
     )
     return now + timedelta(seconds=seconds)

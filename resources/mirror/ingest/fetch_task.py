@@ -8,7 +8,6 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
@@ -137,10 +136,7 @@ class MirrorTask:
         """Stores the outcome and has it written. Leaves the body's file to the fetcher. Raises PreparationError."""
         noted = self._asked.take(arguments)
         is_plain = isinstance(outcome, Fetched) and not outcome.head.hops  # other outcomes need the present row
-        if noted and is_plain:
-            wanted = replace(noted, source=replace(noted.source, token=token))  # a later claim may have noted it
-        else:
-            wanted = FetchTarget.read(arguments, token)
+        wanted = noted.with_token(token) if noted and is_plain else FetchTarget.read(arguments, token)
         try:
             settled = settlement.settle_fetch(wanted, outcome)
         except DatabaseError as error:
@@ -156,11 +152,11 @@ class MirrorTask:
         noted = self._asked.take(arguments)
         if noted is None:
             return None
-        wanted = replace(noted, source=replace(noted.source, token=token))  # a later claim may have noted it
+        wanted = noted.with_token(token)
         return _hand_in(wanted, outcome, FetchedBody(wanted, outcome))
 
     def may_know(self, head: Head) -> bool:
-        return bool(dedupe.read_validators(head))
+        return dedupe.has_validators(head)
 
     def is_known(self, head: Head, *arguments: Argument) -> bool:
         """Tells whether the body can be spared: believed validators name a content here, and it is not sampled."""

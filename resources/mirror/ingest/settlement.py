@@ -4,7 +4,7 @@ Stores bytes and reads rows, but writes no rows.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -73,6 +73,12 @@ class FetchTarget:
         if row is not None and row.url != url and url_scopes(row.url).host == url_scopes(url).host:
             url = _choose_request(url, row.url)
         return cls(SourceUrl(url_digest, url, host, token), row)
+
+    def with_token(self, token: int) -> "FetchTarget":
+        """Returns the target for that claim: a later one may have read it."""
+        if token == self.source.token:
+            return self
+        return FetchTarget(replace(self.source, token=token), self.row)
 
     @property
     def lane(self) -> LaneName:
@@ -224,7 +230,14 @@ def _unstored_error(cause: Exception) -> PreparationError:
 
 def _build_new(wanted: FetchTarget, outcome: Fetched, kind: MediaKind) -> FoundContent:
     body = outcome.body
-    contents = Blob(digest=body.digest, size=body.size, name=blobs.blob_name(body.digest), **asdict(kind))
+    contents = Blob(
+        digest=body.digest,
+        size=body.size,
+        name=blobs.blob_name(body.digest),
+        media_type=kind.media_type,
+        width=kind.width,
+        height=kind.height,
+    )
     return _build_found(wanted, outcome.head, body.digest, DedupeStep.NEW, contents)
 
 
@@ -279,14 +292,16 @@ def _build_found(
         etag=head.etag or (kept.etag if kept else ""),
         last_modified=head.last_modified or (kept.last_modified if kept else ""),
         vouched_by=dedupe.url_authority(head.url) if step in VOUCHED_STEPS else None,
-        vouched=None if step is DedupeStep.UNCHANGED else _build_vouched(head, again=digest == wanted.stored_digest),
+        vouched=None if step is DedupeStep.UNCHANGED else _find_vouched(head, again=digest == wanted.stored_digest),
         aliases=tuple(_urls_on_the_way(wanted, head)),
         due_at=due_times.next_check_at(head, _now()),
     )
 
 
-def _build_vouched(head: Head, *, again: bool) -> VouchedContent:
+def _find_vouched(head: Head, *, again: bool) -> VouchedContent | None:
     validators = dedupe.read_validators(head)
+    if not validators:
+        return None
     opaque = tuple(one.key for one in validators if one.strength is ValidatorStrength.OPAQUE)
     digests = tuple(one.key for one in validators if one.strength is ValidatorStrength.DIGEST)
     return VouchedContent(dedupe.url_authority(head.url), digests, opaque, again)

@@ -212,10 +212,11 @@ _END_ASSIGNMENTS = tuple(
 def _upsert_rows(rows: Sequence[Resource], changes: Sequence[str], condition: str) -> set[str]:
     """Inserts rows, and changes existing ones that meet the condition. Returns the keys of those that it wrote."""
     fields, written = Resource._meta.concrete_fields, set[str]()
+    names = [field.attname for field in fields]
     latest = round((datetime.now(UTC) + MAX_CLOCK_LEAD).timestamp() * 1_000_000)
     for some in database.split_portions(rows, MAX_ROWS_PER_STATEMENT):
         statement = _upsert_statement([str(field.column) for field in fields], len(some), changes, condition)
-        values = [database.plain_value(getattr(row, field.attname)) for row in some for field in fields]
+        values = database.plain_values(value for row in some for value in map(row.__dict__.__getitem__, names))
         with connection.cursor() as cursor:
             cursor.execute(statement, [*values, latest])
             written.update(key for (key,) in cursor.fetchall())

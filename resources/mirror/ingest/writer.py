@@ -160,7 +160,7 @@ def _alias_outcome(source: SourceUrl, one: FoundContent) -> FoundContent:
 
 def _write_validators(found: Sequence[FoundContent], now: datetime) -> None:
     """Writes the validators of origins, and checks them against the bodies downloaded all the same."""
-    vouching = [(one, one.vouched) for one in found if one.vouched and one.vouched.keys]
+    vouching = [(one, one.vouched) for one in found if one.vouched]
     if not vouching:
         return
     vouching_hosts = {vouched.host for _, vouched in vouching}

@@ -8,7 +8,7 @@ browsers would run. puremagic decides on the rest.
 import codecs
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,6 +209,14 @@ for _row in (*magic_header_array, *magic_footer_array):
         _place = (_row.offset, _row.offset + len(_row.byte_match) or None)
         _SIGNATURES.setdefault(_place, set()).add(_row.byte_match)
 
+_BEGINNINGS: dict[tuple[int, int | None], set[bytes]] = {}
+"""The first bytes of these, by their place: of most places nothing else needs a look."""
+for (_start, _end), _signatures in _SIGNATURES.items():
+    if _start >= 0 and _end is not None:
+        _end = min(_end, _start + MIN_SIGNATURE_BYTES)
+        _signatures = {one[:MIN_SIGNATURE_BYTES] for one in _signatures}
+    _BEGINNINGS.setdefault((_start, _end), set()).update(_signatures)
+
 
 @dataclass(frozen=True, slots=True)
 class MediaKind:
@@ -256,9 +264,13 @@ def _recognise_other(head: bytes, tail: bytes) -> str:
     return recognise_container(head) or recognise_text(head, tail) or _recognise_by_puremagic(head, tail)
 
 
+def _begins_any(data: bytes, signatures: Mapping[tuple[int, int | None], Collection[bytes]]) -> bool:
+    return any(data[start:end] in ones for (start, end), ones in signatures.items())
+
+
 def _recognise_by_puremagic(head: bytes, tail: bytes) -> str:
     data = head if len(head) < HEAD_BYTES else head + tail
-    if not any(data[start:end] in signatures for (start, end), signatures in _SIGNATURES.items()):
+    if not (_begins_any(data, _BEGINNINGS) and _begins_any(data, _SIGNATURES)):
         return UNKNOWN_TYPE
     try:
         found = puremagic.magic_string(data)

@@ -2,9 +2,11 @@
 -- no work ends: a worker that was frozen, for however long, changes nothing of what came after it.
 -- terms: done_ms kept_ms most_failures channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
 -- -> 1 | 0 (another worker holds the claim by now, or there is none)
+local durations = {}  -- as this step has them
+
 local function finish_work(terms, work, token, outcome, duration_ms, failure)
   local claim, done, failed = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
-  local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client')
+  local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client', 'state')
   if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
   if held[1] ~= token then return 0 end
   local time = redis.call('TIME')
@@ -12,8 +14,9 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
 
   local function record(name, ms)
     local key = root .. ':duration:' .. name
-    local old = tonumber(redis.call('GET', key) or ms)
-    redis.call('SET', key, string.format('%.1f', old * 0.8 + ms * 0.2), 'PX', terms.kept_ms)
+    local old = durations[name] or tonumber(redis.call('GET', key) or ms)
+    durations[name] = old * 0.8 + ms * 0.2
+    redis.call('SET', key, string.format('%.1f', durations[name]), 'PX', terms.kept_ms)
   end
 
   -- Beyond so many records, those that end soonest are forgotten: work can fail as often as there are addresses.
@@ -42,7 +45,7 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     bound_failures(wait + 2 * max)
   end
 
-  leave_lane(work, held[2], held[4])
+  if held[5] ~= 'running' then leave_lane(work, held[2], held[4]) end
   redis.call('DEL', claim)
   redis.call('ZREM', root .. ':claims', work)
   redis.call('ZREM', root .. ':leases', work)

@@ -70,7 +70,7 @@ local function is_over(lane)
   return true
 end
 
--- Takes the work out of its lane, if it waits there. Returns its place.
+-- Takes the work out of its lane, if it waits there. Returns its place, and whether the lane is empty.
 local function leave_lane(work, lane, client)
   local place = tonumber(redis.call('ZSCORE', root .. ':queued:' .. lane, work))
   if not place then return nil end
@@ -78,8 +78,7 @@ local function leave_lane(work, lane, client)
   if client and client ~= '' and redis.call('HINCRBY', root .. ':shares:' .. lane, client, -1) < 1 then
     redis.call('HDEL', root .. ':shares:' .. lane, client)
   end
-  is_over(lane)
-  return place
+  return place, is_over(lane)
 end
 
 -- Takes out a work that is not served: the next one of its client may have its round.
@@ -138,8 +137,8 @@ end
 
 -- Takes the work out of its lane, since its turn has come.
 local function serve_lane(work, lane, client)
-  local place = leave_lane(work, lane, client)
-  if not place or is_over(lane) then return end
+  local place, is_empty = leave_lane(work, lane, client)
+  if not place or is_empty then return end
   local band = band_of(lane, place < 0)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
   if round > 0 and round > tonumber(redis.call('HGET', root .. ':round', band) or 0) then

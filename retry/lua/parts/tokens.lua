@@ -1,10 +1,6 @@
 -- After a fail-over or a restart another server answers: it may lack the last writes, and have another clock. Tokens then
 -- go on from a minute later, so that none is given twice; and waiting clients get the time to ask again.
-local is_same_server = false  -- known in this step
-
 local function notice_other_server(now_us)
-  if is_same_server then return end
-  is_same_server = true
   local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
   local known = redis.call('GET', root .. ':server')
   if known == run_id then return end
@@ -16,13 +12,19 @@ local function notice_other_server(now_us)
   redis.call('SET', root .. ':server', run_id)
 end
 
+local last_given = nil  -- in this step
+
 -- The next fencing token of the partition. Tokens follow the clock, in microseconds.
 local function next_token()
-  local time = redis.call('TIME')
-  local now_us = time[1] * 1000000 + time[2]
-  notice_other_server(now_us)
-  local last = tonumber(redis.call('GET', root .. ':token') or 0)
-  local token = string.format('%.0f', math.max(last + 1, now_us))
+  if last_given then
+    last_given = last_given + 1
+  else
+    local time = redis.call('TIME')
+    local now_us = time[1] * 1000000 + time[2]
+    notice_other_server(now_us)
+    last_given = math.max(tonumber(redis.call('GET', root .. ':token') or 0) + 1, now_us)
+  end
+  local token = string.format('%.0f', last_given)
   redis.call('SET', root .. ':token', token)
   return token
 end

@@ -1,14 +1,19 @@
 """Clients of Redis Clusters and of Sentinels: the protocol on both, and fail-overs."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pytest_django import Settings
+from redis.connection import UnixDomainSocketConnection
+from redis.exceptions import ConnectionError as ConnectionLostError
+from redis.exceptions import ResponseError
 
 from retry import claims, contents, popularity, servers, stores
 from retry.claim_state import ClaimBegun, ClaimTaken, WorkUnknown, read_claim_state
@@ -241,3 +246,40 @@ async def _look_by_events(call: ScriptCall) -> bool:
         return isinstance(read_claim_state(reply), ClaimTaken)
     finally:
         await client.aclose()
+
+
+@pytest.mark.usefixtures("redis_servers")
+def test_a_pipeline_has_a_refusal_in_its_place_and_all_other_replies() -> None:
+    client = stores.patient_client("state")
+    commands = [("SET", "pipe:a", "x"), ("INCR", "pipe:a"), ("GET", "pipe:a")]
+    done, refused, value = servers.run_pipeline(client, commands)
+    assert (done, value) == (b"OK", b"x")
+    assert isinstance(refused, ResponseError)
+    assert servers.run_pipeline(client, []) == []
+
+
+@pytest.mark.usefixtures("redis_servers")
+def test_a_pipeline_whose_connection_is_lost_follows_the_retries_of_its_client() -> None:
+    patient, fast = stores.patient_client("state"), stores.fast_client("state")
+    for client in (patient, fast):
+        client.ping()
+    with patch.object(UnixDomainSocketConnection, "read_response", autospec=True, side_effect=_broken_once()):
+        assert servers.run_pipeline(patient, [("ECHO", "a"), ("ECHO", "b")]) == [b"a", b"b"]
+    with (
+        patch.object(UnixDomainSocketConnection, "read_response", autospec=True, side_effect=_broken_once()),
+        pytest.raises(ConnectionLostError),
+    ):
+        servers.run_pipeline(fast, [("GET", "pipe:b")])
+    assert servers.run_pipeline(fast, [("ECHO", "c")]) == [b"c"]
+
+
+def _broken_once() -> Callable[..., object]:
+    read, broken = UnixDomainSocketConnection.read_response, list[bool]()
+
+    def read_response(connection: UnixDomainSocketConnection, *arguments: Any, **options: Any) -> object:
+        if not broken:
+            broken.append(True)
+            raise ConnectionLostError("lost")
+        return read(connection, *arguments, **options)
+
+    return read_response

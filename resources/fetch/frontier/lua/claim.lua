@@ -9,7 +9,7 @@
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
-local LEAST_MOVES, MOST_MOVES, MOST_TRIES, LONGEST_MS = 8, 32, 16, 60000
+local BOUNDS = {least_moves = 8, moves = 32, tries = 16, wait_ms = 60000}
 local lanes, room, found, number = {}, {}, {}, 0
 for place = 7, #ARGV, 2 do
   lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
@@ -94,8 +94,8 @@ local function bring_due(lane, priority, way)
   local line = line_of('due', lane, priority, way)
   if brought[line] then return line end
   brought[line] = {}
-  local lacking = most + LEAST_MOVES - redis.call('ZCARD', line)
-  local number = math.max(LEAST_MOVES, math.min(MOST_MOVES, lacking))
+  local lacking = most + BOUNDS.least_moves - redis.call('ZCARD', line)
+  local number = math.max(BOUNDS.least_moves, math.min(BOUNDS.moves, lacking))
   for _, scope in ipairs(due(line_of('waiting', lane, priority, way), number)) do
     local d = domain(scope)
     place(d)
@@ -108,7 +108,7 @@ end
 local function save_moved(d)
   save(d)
   for _, lane in ipairs(LANES) do
-    local line = d['at_' .. lane]
+    local line = d[FIELDS[lane].at]
     found_empty[line], found_empty[short_line(line) or ''] = nil, nil
   end
 end
@@ -156,7 +156,7 @@ end
 
 -- The due domain whose job is handed out next, by any egress.
 local function first_due(lane, priority)
-  local at, score, short = 'at_' .. lane, 'score_' .. lane, 'short_' .. lane
+  local at, score, short = FIELDS[lane].at, FIELDS[lane].score, FIELDS[lane].short
   local longest, most_left, shortest, least = nil, -1, nil, math.huge
   for _, way in ipairs(open) do
     local line = bring_due(lane, priority, way)
@@ -175,16 +175,16 @@ end
 
 -- A domain that is still due may be in another line now: it is saved there.
 local function place_again(d, lane)
-  local before = d['at_' .. lane]
+  local before = d[FIELDS[lane].at]
   place(d)
-  if d['at_' .. lane] == '' or d['at_' .. lane] == before or allowed_at(d) > now then return end
+  if d[FIELDS[lane].at] == '' or d[FIELDS[lane].at] == before or allowed_at(d) > now then return end
   save_moved(d)
 end
 
 -- The next job of a domain, and its fields to set; nothing if its address has just expired.
 local function request_of(d, lane)
   local queue = 'fetch:{0}:jobs:' .. d.scope .. ':' .. lane .. ':' .. best_priority(d, lane)
-  local job = job_of(first_in_turn(queue, d['popular_' .. lane] == 1))
+  local job = job_of(first_in_turn(queue, d[FIELDS[lane].popular] == 1))
   take(d, job)
   if job.expires > 0 and job.expires <= now then
     doom(job, 'expired')
@@ -202,7 +202,7 @@ local function request_of(d, lane)
   d.in_flight = beside + 1
   if lane == 'slow' then d.slow_in_flight = d.slow_in_flight + 1 end
   d.asked_at = whole(now)
-  d['popular_' .. lane] = job.order < 0 and 1 or 0
+  d[FIELDS[lane].popular] = job.order < 0 and 1 or 0
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
   place_again(d, lane)
   job.needs_robots = needs_robots and '1' or '0'
@@ -221,7 +221,7 @@ local function earliest(set, floor)
 end
 
 local function next_event()
-  local at = math.min(now + LONGEST_MS, lapses_at)
+  local at = math.min(now + BOUNDS.wait_ms, lapses_at)
   for _, lane in ipairs(lanes) do
     for priority = 1, 3 do
       for _, way in ipairs(open) do
@@ -268,7 +268,7 @@ end
 -- Hands out a due job of the lane and priority, if there is one.
 local function hand_out_due(lane, priority)
   local scope = first_due(lane, priority)
-  while scope and tries < MOST_TRIES do
+  while scope and tries < BOUNDS.tries do
     local d = domain(scope)
     local job, notes
     if not is_of_another(d) then job, notes = request_of(d, lane) end

@@ -1,17 +1,25 @@
--- Puts a job into its domain's queue, or joins the existing one of its key.
+-- Puts jobs into their domains' queues; or joins the existing job of a key.
 -- needs: retry.root domain owners line job scope_rules domains
--- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
+-- ARGV: rules | for each job
+--       key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
--- -> queued scope wait_ms rest_ms | joined state wait_ms rest_ms new("1"|"0": this claim waits for it already) | full wait_ms
-local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
-local priority = tonumber(ARGV[9])
-local expected, later_ms, expires, robots = unpack(ARGV, 10, 13)
-local url, detail, id, token, payload = unpack(ARGV, 14, 18)
+-- -> for each queued scope wait_ms rest_ms
+--    | joined state wait_ms rest_ms new("1"|"0": this claim waits for it already) | full wait_ms; or its error
+local PARTS_OF_ONE = 17
+local key, host, site, path, scope, egress, lane, priority
+local expected, later_ms, expires, robots, url, detail, id, token, payload
+
+-- Reads the job to enqueue.
+local function read_job(first)
+  key, host, site, path, scope, egress, lane = unpack(ARGV, first, first + 6)
+  priority = tonumber(ARGV[first + 7])
+  expected, later_ms, expires, robots, url, detail, id, token, payload = unpack(ARGV, first + 8, first + 16)
+end
 
 -- The expected wait of a job at the end of the queue: never less than the domain's block.
 local function expected_wait(d)
   local ahead = 0
-  for better = 1, priority do ahead = ahead + d[lane .. '_' .. better] end
+  for better = 1, priority do ahead = ahead + d[FIELDS[lane][better]] end
   return string.format('%.0f', math.max(0, allowed_at(d) - now) + ahead * gap_ms(d))
 end
 
@@ -81,8 +89,7 @@ local function lane_by_experience(d)
   return (slow_until > now or d.took >= rules.slow_after_ms) and 'slow' or lane
 end
 
-local found = job_of(key)
-if found then
+local function join(found)
   local d = domain(found.scope)
   lane = lane_by_experience(d)
   local is_added = want(found)
@@ -90,37 +97,60 @@ if found then
   improve(d, found)
   excuse(found)
   settle(d)
-  count_queued()
-  wake()
   return {'joined', found.state, expected_wait(d), rest_ms_of(d), is_added and '1' or '0'}
 end
 
-if scope == '' then scope = scope_by_rule(host, site, path) end
-local d = domain_by_way(scope, egress)
-lane = lane_by_experience(d)
+local queued_before = nil
+
 -- The last tenth is reserved for jobs with waiting clients.
-local share = priority == 1 and 1 or 0.9
-local all = tonumber(redis.call('GET', 'fetch:{0}:queued') or 0)
-if waiting(d) >= rules.domain_backlog * share or all >= rules.backlog * share then
-  return {'full', expected_wait(d)}
+local function is_full(d)
+  local share = priority == 1 and 1 or 0.9
+  queued_before = queued_before or tonumber(redis.call('GET', 'fetch:{0}:queued') or 0)
+  return waiting(d) >= rules.domain_backlog * share or queued_before + queued_more >= rules.backlog * share
 end
 
-d.arrived = math.max(d.arrived + 0.001, now)
-local job = {key = key}
-set_job(job, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
-  'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_of_client(d.arrived),
-  'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
-  'attempts', 0, 'lapses', 0, 'version', 0)
-local wait = expected_wait(d)
-want(job)
-if tonumber(later_ms) > 0 then
-  put_later(d, job, now + later_ms)
-  wake_at = now + later_ms
-else
-  put(d, job)
+local function add()
+  if scope == '' then scope = scope_by_rule(host, site, path) end
+  local d = domain_by_way(scope, egress)
+  lane = lane_by_experience(d)
+  if is_full(d) then return {'full', expected_wait(d)} end
+  d.arrived = math.max(d.arrived + 0.001, now)
+  local job = {key = key}
+  set_job(job, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
+    'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_of_client(d.arrived),
+    'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
+    'attempts', 0, 'lapses', 0, 'version', 0)
+  local wait = expected_wait(d)
+  want(job)
+  if tonumber(later_ms) > 0 then
+    put_later(d, job, now + later_ms)
+    wake_at = math.min(wake_at or now + later_ms, now + later_ms)
+  else
+    put(d, job)
+  end
+  settle(d)
+  note_domain(d)
+  return {'queued', d.scope, wait, rest_ms_of(d)}
 end
-settle(d)
-note_domain(d)
+
+local function enqueue(first)
+  read_job(first)
+  local found = job_of(key)
+  if found then return join(found) end
+  return add()
+end
+
+local replies = {}
+for first = 2, #ARGV, PARTS_OF_ONE do
+  local is_done, reply = pcall(enqueue, first)
+  rules.luck = (rules.luck + 0.618) % 1
+  if not is_done then
+    loaded = {}  -- no half of its changes are saved with the next job
+    reply = redis.error_reply(type(reply) == 'table' and reply.err or tostring(reply))
+  end
+  replies[#replies + 1] = reply
+end
+bound_domains()
 count_queued()
 wake()
-return {'queued', d.scope, wait, rest_ms_of(d)}
+return replies

@@ -7,5 +7,6 @@ local latency = tonumber(ARGV[6])
 on_throttled(d, {claimed = now - latency, paced = "1"}, latency, tonumber(ARGV[7]))
 settle(d)
 note_domain(d)
+bound_domains()
 wake()
 return 1

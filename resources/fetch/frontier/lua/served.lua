@@ -6,5 +6,6 @@ local d = domain_by_way(scope_by_rule(host, site, path), egress)
 on_success(d, {claimed = now - ARGV[6], paced = ARGV[8]}, tonumber(ARGV[7]))
 settle(d)
 note_domain(d)
+bound_domains()
 wake()
 return 1

@@ -12,5 +12,6 @@ d.next = next_turn(d, now + wait, gap_ms(d))
 d.asked_at = now
 settle(d)
 note_domain(d)
+bound_domains()
 wake()
 return {'granted', string.format('%.0f', wait), paced and '1' or '0'}

@@ -154,7 +154,7 @@ def header(
 
 
 def fields(host: str = TILE_HOST) -> dict[str, str]:
-    return {each.name: each.value for each in host_settings.headers_for_host(host)}
+    return {each.name: each.value for each in host_settings.headers_for_url(f"https://{host}/")}
 
 
 def test_a_host_has_its_own_headers_and_no_others() -> None:
@@ -168,14 +168,14 @@ def test_a_host_has_its_own_headers_and_no_others() -> None:
 @pytest.mark.parametrize("name", ["User-Agent", "referer", "Accept", "Accept-Language"])
 def test_a_field_without_a_secret_goes_with_all_requests_to_its_host(name: str) -> None:
     header(name)
-    [found] = host_settings.headers_for_host(TILE_HOST)
+    [found] = host_settings.headers_for_url(f"https://{TILE_HOST}/")
     assert (found.over_http, found.to_any_address) == (True, True)
 
 
 @pytest.mark.parametrize("ticked", [{}, {"over_http": True}, {"to_any_address": True}])
 def test_any_other_field_goes_where_an_admin_has_ticked_it(ticked: dict[str, Any]) -> None:
     header("X-Token", "x", **ticked)
-    [found] = host_settings.headers_for_host(TILE_HOST)
+    [found] = host_settings.headers_for_url(f"https://{TILE_HOST}/")
     assert found == HostHeader("X-Token", "x", **ticked)
 
 
@@ -202,9 +202,9 @@ def test_a_value_whose_key_is_gone_is_left_out_until_it_is_set_again() -> None:
 
 def test_a_database_that_is_away_leaves_the_last_ones_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     header()
-    known = host_settings.headers_for_host(TILE_HOST)
+    known = host_settings.headers_for_url(f"https://{TILE_HOST}/")
     monkeypatch.setattr(FetchHeader.objects, "all", Mock(side_effect=OperationalError))
-    assert host_settings.headers_for_host(TILE_HOST) == known != ()
+    assert host_settings.headers_for_url(f"https://{TILE_HOST}/") == known != ()
 
 
 def test_what_was_sealed_can_be_opened_and_not_be_read() -> None:

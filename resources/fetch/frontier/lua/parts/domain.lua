@@ -7,6 +7,13 @@ local now = rules.now or time[1] * 1000 + time[2] / 1000  -- rules.now: a test's
 local function whole(x) return math.floor(x + 0.5) end
 
 local LANES = {'fast', 'slow'}
+-- The names of a domain's fields by lane, and those of its counts by priority. They are not put together each time.
+local FIELDS = {
+  fast = {at = 'at_fast', placed = 'placed_fast', score = 'score_fast', short = 'short_fast', sum = 'sum_fast',
+    popular = 'popular_fast', 'fast_1', 'fast_2', 'fast_3'},
+  slow = {at = 'at_slow', placed = 'placed_slow', score = 'score_slow', short = 'short_slow', sum = 'sum_slow',
+    popular = 'popular_slow', 'slow_1', 'slow_2', 'slow_3'},
+}
 local DEFAULTS = {
   -- politeness, learnt: gap between requests, its recent mean, the last refused gap, when it was cut, the Retry-After
   -- of that time, and the phase of the way back (in requests, below 0) and past it
@@ -147,7 +154,10 @@ local function is_slow(d) return d.set_delay == '' and answer_gap(d) >= d.delay 
 
 local function allowed_at(d) return math.max(d.next, d.block_until, d.bytes_until, d.circuit_until) end
 
-local function waiting_in(d, lane) return d[lane .. '_1'] + d[lane .. '_2'] + d[lane .. '_3'] end
+local function waiting_in(d, lane)
+  local counts = FIELDS[lane]
+  return d[counts[1]] + d[counts[2]] + d[counts[3]]
+end
 local function waiting(d) return waiting_in(d, 'fast') + waiting_in(d, 'slow') + d.later end
 
 -- The slow lane leaves one request in flight to the fast one, where there are two.

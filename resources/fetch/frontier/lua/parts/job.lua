@@ -57,7 +57,7 @@ end
 -- Puts a job into its queue, at its place: earlier jobs, and those that expire soon, are ahead.
 local function put(d, job)
   redis.call('ZADD', queue_of(job), job.order, job.key)
-  local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
+  local count, sum = FIELDS[job.lane][job.priority], FIELDS[job.lane].sum
   d[count], d[sum] = d[count] + 1, d[sum] + job.expected
   left_more[job.lane] = left_more[job.lane] + whole(job.expected)
   if job.expires > 0 then redis.call('ZADD', 'fetch:{0}:expiring', job.expires, job.key) end
@@ -80,7 +80,7 @@ local function take(d, job)
     d.later = d.later - 1
   else
     redis.call('ZREM', queue_of(job), job.key)
-    local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
+    local count, sum = FIELDS[job.lane][job.priority], FIELDS[job.lane].sum
     d[count], d[sum] = d[count] - 1, d[sum] - job.expected
     left_more[job.lane] = left_more[job.lane] - whole(job.expected)
   end

@@ -20,7 +20,7 @@ end
 
 -- The late domains of a line: of due ones those with the most left, of waiting ones those that came first.
 local function late_ones(lane, priority, way)
-  local late, line, field = {}, line_of('due', lane, priority, way), 'at_' .. lane
+  local late, line, field = {}, line_of('due', lane, priority, way), FIELDS[lane].at
   for _, scope in ipairs(redis.call('ZREVRANGE', line, 0, MOST_LOOKED_AT - 1)) do
     local d = domain(scope)
     if d[field] == line and now - due_since(d, lane, line) >= LATE_MS then late[#late + 1] = d end

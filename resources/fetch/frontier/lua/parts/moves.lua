@@ -19,12 +19,12 @@ end
 local function move_domain(d)
   local places = {}
   for _, lane in ipairs(LANES) do
-    local short = short_line(d.held['at_' .. lane])
+    local short = short_line(d.held[FIELDS[lane].at])
     places[lane] = short and redis.call('ZSCORE', short, d.scope)
   end
   settle(d)
   for lane, place in pairs(places) do
-    local short = short_line(d['at_' .. lane])
+    local short = short_line(d[FIELDS[lane].at])
     if place and short then redis.call('ZADD', short, 'LT', place, d.scope) end
   end
   wake_at = now  -- its owner may sleep

@@ -308,7 +308,7 @@ def test_several_reports_in_one_call_are_those_of_each_alone() -> None:
         next(queue.report_and_finish_work(held[host], "m", outcome, EndJob(held[host].version)))
         for host, outcome in outcomes.items()
     ]
-    [served, refused] = cast(list[list[bytes]], stores.execute_call(join_calls(calls)))
+    [served, refused] = cast(list[list[bytes]], stores.execute_call(join_calls(calls).calls[0]))
     assert [served[1], refused[1]] == [b"ended", b"again"]
     assert frontier.record("a.example.com")["ok"] == "1"
     assert frontier.record("b.example.com")["throttled"] == "1"
@@ -319,9 +319,30 @@ def test_a_report_that_fails_leaves_the_others_and_can_be_made_again(clock: Cloc
     held = [frontier.next_claimed(clock), frontier.next_claimed(clock)]
     calls = [next(queue.report_and_finish_work(job, "m", frontier.OK, EndJob(job.version))) for job in held]
     broken = replace(calls[0], item=[*calls[0].item[:6], "many", *calls[0].item[7:]])  # not a number of bytes
-    [first, second] = cast(list[object], stores.execute_call(join_calls([broken, calls[1]])))
+    [first, second] = cast(list[object], stores.execute_call(join_calls([broken, calls[1]]).calls[0]))
     assert isinstance(first, Exception)
     assert second == [0, b"ended"]
     assert frontier.record()["in_flight"] == "1"
     assert frontier.report(held[0]) == jobs.JobEnded()
     assert frontier.record()["in_flight"] == "0"
+
+
+PAIRS = [("1", "a.example.com"), ("1", "b.example.com"), ("2", "a.example.com"), ("2", "b.example.com")]
+"""Names and hosts of jobs."""
+
+
+def test_jobs_that_are_enqueued_in_one_call_are_counted_together(settings: Settings) -> None:
+    settings.FETCH_BACKLOG = 3
+    waiting = [frontier.job(name, host, priority=jobs.JobPriority.INTERACTIVE) for name, host in PAIRS]
+    found = stores.run_together([queue.enqueue_job(one) for one in waiting])
+    assert [type(one) for one in found] == [jobs.JobEnqueued, jobs.JobEnqueued, jobs.JobEnqueued, jobs.BacklogFull]
+    assert [found[0].scope, found[1].scope] == ["a.example.com", "b.example.com"]  # type: ignore[union-attr]
+    assert frontier.record("a.example.com")["fast_1"] == "2"
+
+
+def test_a_job_that_cannot_be_enqueued_leaves_the_others_of_its_call() -> None:
+    calls = [next(queue.enqueue_job(frontier.job(name, host))) for name, host in PAIRS]
+    stores.patient_client("state").set("fetch:{0}:domain:b.example.com", "no record")
+    replies = cast(list[object], stores.execute_call(join_calls(calls).calls[0]))
+    assert [isinstance(reply, Exception) for reply in replies] == [False, True, False, True]
+    assert frontier.record("a.example.com")["fast_3"] == "2"

@@ -1,6 +1,7 @@
 """Fixtures of the tests of fetchers."""
 
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import pytest
 from pytest_django import Settings
@@ -17,14 +18,14 @@ async def other() -> AsyncIterator[Origin]:
         yield origin
 
 
-def headers_for_host(host: str) -> tuple[HostHeader, ...]:
-    return (HostHeader("X-Host", host.partition(":")[0], over_http=True, to_any_address=True),)
+def headers_for_url(url: str) -> tuple[HostHeader, ...]:
+    return (HostHeader("X-Host", urlsplit(url).hostname or "", over_http=True, to_any_address=True),)
 
 
 @pytest.fixture
 def pages(servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks for pages, asked for in quick succession."""
-    monkeypatch.setattr(host_settings, "headers_for_host", headers_for_host)  # those of a database
+    monkeypatch.setattr(host_settings, "headers_for_url", headers_for_url)  # those of a database
     settings.FETCH_TASKS = {
         "tests.page": "tests.support.origin.TASK",
         "tests.obedient": "tests.support.origin.OBEDIENT",

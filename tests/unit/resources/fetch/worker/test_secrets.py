@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from pytest_django import Settings
@@ -47,11 +48,12 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The boxes that are ticked for the secret of any host."""
     found = dict[str, Any]()
 
-    def headers(host: str) -> tuple[HostHeader, ...]:
+    def headers(url: str) -> tuple[HostHeader, ...]:
+        host = urlsplit(url).netloc
         secret, agent = FetchHeader(host=host, name="X-Token", **found), FetchHeader(host=host, name="User-Agent")
         return HostHeader.of(secret, "secret"), HostHeader.of(agent, "ours")
 
-    monkeypatch.setattr(host_settings, "headers_for_host", headers)
+    monkeypatch.setattr(host_settings, "headers_for_url", headers)
     return found
 
 

@@ -193,3 +193,11 @@ def test_as_many_bombs_as_there_are_threads_stay_within_half_a_gigabyte(tmp_path
     done = subprocess.run(command, cwd=BASE_DIR, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MOST_BYTES
+
+
+def test_files_without_the_beginning_of_any_signature_have_no_signature() -> None:
+    for (start, end), signatures in sniff._SIGNATURES.items():
+        for signature in signatures:
+            data = (b"\0" * start + signature) if start >= 0 else signature + b"\0" * ((-start) - len(signature))
+            assert data[start:end] == signature
+            assert sniff._begins_any(data, sniff._BEGINNINGS), (start, signature)

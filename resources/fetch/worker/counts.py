@@ -1,0 +1,55 @@
+"""The metrics of a fetcher, added up in memory and written every second. OBSERVE=0 switches them off.
+
+For the thread of the event loop. A killed fetcher loses the counts of its last second.
+"""
+
+import asyncio
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from retry import metrics
+from retry.conf import conf
+from retry.metrics import MetricTally, labelled_metric
+
+from ..frontier.jobs import FetchLane
+from ..timings import FetchRecord
+
+WRITE_EVERY_SECONDS = 1.0
+
+_SECONDS_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+FETCHES = Counter("tarry_fetches", "Requests to other servers by what came of them", ["kind", "lane", "outcome"])
+FETCH_SECONDS = Histogram(
+    "tarry_fetch_seconds", "Their durations, redirects included", ["kind"], buckets=_SECONDS_BUCKETS
+)
+FETCHED_BYTES = Counter("tarry_fetched_bytes", "Bytes of bodies, as they were sent", ["kind"])
+IN_FLIGHT = Gauge("tarry_fetches_in_flight", "Jobs that fetchers have in hand", ["lane"], multiprocess_mode="livesum")
+
+TALLY = MetricTally()
+
+
+def count_fetch(record: FetchRecord) -> None:
+    if conf().OBSERVE:
+        TALLY.add(labelled_metric(FETCHES, record.kind, record.lane, record.outcome))
+        TALLY.observe(labelled_metric(FETCH_SECONDS, record.kind), record.seconds)
+        TALLY.add(labelled_metric(FETCHED_BYTES, record.kind), record.wire_bytes)
+
+
+def count_in_flight(lane: FetchLane, change: int) -> None:
+    if conf().OBSERVE:
+        TALLY.add(labelled_metric(IN_FLIGHT, lane), change)
+
+
+def count_end(task: str, outcome: str, seconds: float) -> None:
+    """Counts an ended preparation."""
+    metrics.count_preparation(task, outcome, seconds, TALLY)
+
+
+async def write_forever() -> None:
+    """Writes the counts every second until it is cancelled, and then once more."""
+    try:
+        while True:
+            await asyncio.sleep(WRITE_EVERY_SECONDS)
+            TALLY.write()
+    finally:
+        TALLY.write()

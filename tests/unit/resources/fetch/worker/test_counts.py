@@ -1,0 +1,30 @@
+"""The metrics of a fetcher."""
+
+import asyncio
+
+import pytest
+from prometheus_client import REGISTRY
+from pytest_django import Settings
+
+from resources.fetch.worker import counts
+
+pytestmark = pytest.mark.anyio
+
+
+def in_flight() -> float:
+    return REGISTRY.get_sample_value("tarry_fetches_in_flight", {"lane": "slow"}) or 0
+
+
+@pytest.mark.parametrize(("is_observed", "expected"), [(True, 2), (False, 0)])
+async def test_counts_are_written_at_the_latest_when_the_fetcher_ends(
+    is_observed: bool, expected: int, settings: Settings
+) -> None:
+    settings.OBSERVE = is_observed
+    before = in_flight()
+    writing = asyncio.create_task(counts.write_forever())
+    for change in (1, 1, 1, -1):
+        counts.count_in_flight("slow", change)
+    await asyncio.sleep(0)
+    writing.cancel()
+    await asyncio.wait({writing})
+    assert in_flight() - before == expected
