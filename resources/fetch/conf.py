@@ -70,19 +70,15 @@ def retry_patience() -> RetryPatience:
     )
 
 
-def _forget_limits(**_: Any) -> None:
-    for read in (fast_limits, slow_limits, retry_patience):
+def _forget_settings(**_: Any) -> None:
+    for read in (fast_limits, slow_limits, retry_patience, find_task):
         read.cache_clear()
 
 
-setting_changed.connect(_forget_limits)  # tests override settings
-
-
-def find_task(name: str) -> FetchTask:
-    """Returns the task of that name. Raises KeyError if FETCH_TASKS does not have it, ImportError for a wrong path."""
-    return _import_task(settings.FETCH_TASKS[name])
+setting_changed.connect(_forget_settings)  # tests override settings
 
 
 @cache
-def _import_task(path: str) -> FetchTask:
-    return cast(FetchTask, import_string(path))
+def find_task(name: str) -> FetchTask:
+    """Returns the task of that name. Raises KeyError if FETCH_TASKS does not have it, ImportError for a wrong path."""
+    return cast(FetchTask, import_string(settings.FETCH_TASKS[name]))

@@ -1,7 +1,7 @@
 """A task for tests: fetched bodies become content unchanged, and failures become failures."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Thread, current_thread
 
 from resources.fetch import conf
@@ -60,6 +60,31 @@ class ReaderPage(Page):
 
 
 OF_READER = ReaderPage()
+
+
+class HandedPage(Page):
+    """A page that hands its answers over: they are stored when `store` is called for the URL."""
+
+    def __init__(self) -> None:
+        super().__init__(at_once=True)
+        self._handed: dict[str, tuple[Fetched, str, Future[Mapping[str, Prepared]]]] = {}
+
+    def hand_over(self, outcome: Fetched, *arguments: Argument) -> Future[Mapping[str, Prepared]]:
+        stored = Future[Mapping[str, Prepared]]()
+        self._handed[str(arguments[0])] = outcome, str(arguments[1]), stored
+        return stored
+
+    @property
+    def handed(self) -> list[str]:
+        """The URLs whose answers wait to be stored."""
+        return list(self._handed)
+
+    def store(self, url: str) -> None:
+        outcome, key, stored = self._handed.pop(url)
+        stored.set_result({key: Prepared(outcome.body.read(), "text/plain", 60, 600)})
+
+
+HANDED = HandedPage()
 
 
 def page_work(url: str, name: str = "page") -> Work:

@@ -36,6 +36,7 @@ class Slot:
         self.lane = lane
         self._slots = slots
         self._is_left = False
+        self._is_handed_over = False
 
     def move(self, lane: FetchLane) -> None:
         """Moves to another lane. That is never refused: it must free its slot in the lane before."""
@@ -50,6 +51,23 @@ class Slot:
         self._is_left = True
         self._slots.count(self.lane, -1)
         return True
+
+    def hand_over(self) -> bool:
+        """Frees the slot of a job whose answer a task's own thread stores, and returns True.
+
+        Returns False, and keeps it, while as many such answers are stored as there are slots: they are in memory.
+        """
+        if self._is_left or self._slots.handed_over >= self._slots.total:
+            return False
+        self._slots.handed_over += 1
+        self._is_handed_over = True
+        return self.leave()
+
+    def end(self) -> None:
+        """Notes that the job has ended. The slot was left before."""
+        if self._is_handed_over:
+            self._is_handed_over = False
+            self._slots.handed_over -= 1
 
 
 class SlotPool:
@@ -67,6 +85,8 @@ class SlotPool:
         self._kept = max(1, total // 5)
         self._half = max(self._kept, total // 2)
         self.taken: dict[FetchLane, int] = {"fast": 0, "slow": 0}
+        self.handed_over = 0
+        """Jobs without a slot, whose answers are being stored."""
         self._clock = clock
         self._peak, self._peak_before, self._since = 0, 0, clock()
         self._freed = asyncio.Event()
@@ -284,14 +304,16 @@ class FetchEngine:
 
     async def _carry_out(self, run: JobRun, slot: Slot) -> None:
         try:
-            await run.carry_out(partial(self._slow, run, slot), partial(self._leave, slot))
+            leave = partial(self._leave, slot.leave)
+            await run.carry_out(partial(self._slow, run, slot), partial(self._leave, slot.hand_over), leave)
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
             _log.warning("a job is left behind", extra={**_name_job(run), "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
             _log.exception("a job failed", extra=_name_job(run))
         finally:
             self._runs.discard(run)
-            self._leave(slot)
+            self._leave(slot.leave)
+            slot.end()
 
     def _slow(self, run: JobRun, slot: Slot) -> None:
         """Moves a slow download to the slow lane, for this fetcher and for its domain."""
@@ -299,8 +321,8 @@ class FetchEngine:
             slot.move("slow")
             self._start(run.change_lane("slow"))
 
-    def _leave(self, slot: Slot) -> None:
-        if not slot.leave() or len(self._asked_lanes) == len(self._slots.taken):
+    def _leave(self, leave: Callable[[], bool]) -> None:
+        if not leave() or len(self._asked_lanes) == len(self._slots.taken):
             return
         if self._slots.rooms.keys() - self._asked_lanes.keys():  # due jobs of that lane were not claimed
             self._waking.due_in(0)

@@ -52,7 +52,6 @@ from ..http.retry_policy import RetryPatience, choose_retry_seconds
 from ..task import SparingFetchTask, TaskCall, fence_of, find_handover, is_at_once, settles_waits
 from . import robots
 from .attempt import AttemptRunner
-from .handovers import HandoverResults
 from .held_claims import CallEnd, HeldClaims, RedisTrips, failed_end
 from .planner import FetchPlan
 
@@ -86,15 +85,19 @@ class JobRun:
         self._trips = trips
         self._attempts = attempts
         self._machine = machine
+        self._on_handed_over: Callable[[], None] | None = None
         self._calls: list[TaskCall] = []
         """The calls to be settled with the outcome."""
 
-    async def carry_out(self, on_slow: OnSlowBody, on_settled: Callable[[], None]) -> None:
+    async def carry_out(
+        self, on_slow: OnSlowBody, on_handed_over: Callable[[], None], on_settled: Callable[[], None]
+    ) -> None:
         """Fetches the job, and ends it or has it queued again. Raises StoreUnavailable.
 
-        `on_slow` is called once if the body turns out slow, `on_settled` when only the report of the end is left: the
-        next job may be claimed in the same trip.
+        `on_slow` is called once if the body turns out slow, `on_handed_over` when a task has taken the answer over,
+        `on_settled` when only the report of the end is left: the next job may be claimed in the same trip.
         """
+        self._on_handed_over = on_handed_over
         if isinstance(self._found, DeadJob):
             failed = politeness.dead_job_failure(self._found, time.time())
             await self._settle(await self._begin(self.job.waiters, self.job.starts), failed)
@@ -273,13 +276,33 @@ class JobRun:
         """Has the contents prepared and stored. Does not end the claim."""
         began = time.monotonic()
         try:
-            prepared = await _prepare_contents(call, outcome, self._attempts.handovers)
+            prepared = await self._prepare_contents(call, outcome)
         except PreparationError as error:
             return failed_end(call, error, outcome.timing.seconds)
         except Exception:  # noqa: BLE001  the edge of a process: any error is a failed preparation
             _log.exception("preparation failed", extra={"work": call.work_key})
             return failed_end(call, PreparationError("The preparation failed."), outcome.timing.seconds)
         return await self.claims.keep(call, prepared, outcome.timing.seconds + time.monotonic() - began)
+
+    async def _prepare_contents(self, call: TaskCall, outcome: Outcome) -> Mapping[str, Prepared]:
+        """Returns the contents. Raises the errors of the task."""
+        task = conf.find_task(call.task)
+        fence = fence_of(task, call)
+        handover = find_handover(task)
+        if handover and not isinstance(outcome, BodyDropped):
+            handed = handover.hand_over(outcome, *call.arguments, **fence)
+            if handed is not None:
+                if self._on_handed_over and len(self._calls) == 1:
+                    self._on_handed_over()
+                return await self._attempts.handovers.wait_for(handed)
+        if isinstance(outcome, BodyDropped):
+            assert isinstance(task, SparingFetchTask), "no other task has bodies dropped"
+            found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)
+        elif is_at_once(task) and not (isinstance(outcome, Fetched) and outcome.body.path):
+            found = task.prepare(outcome, *call.arguments, **fence)
+        else:
+            found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)
+        return await asyncio.wrap_future(found) if isinstance(found, Future) else found
 
     async def _put_back(self, calls: Iterable[TaskCall], wait_seconds: float) -> None:
         """Requeues claims that started with this job, and do not wait with it yet."""
@@ -324,25 +347,6 @@ def _parse_calls(waiters: Iterable[Waiter]) -> list[TaskCall]:
         except ValueError as error:
             _log.error("not a task call", extra={"waiter": waiter.id, "error": str(error)})
     return found
-
-
-async def _prepare_contents(call: TaskCall, outcome: Outcome, handovers: HandoverResults) -> Mapping[str, Prepared]:
-    """Returns the contents. Raises the errors of the task."""
-    task = conf.find_task(call.task)
-    fence = fence_of(task, call)
-    handover = find_handover(task)
-    if handover and not isinstance(outcome, BodyDropped):
-        handed = handover.hand_over(outcome, *call.arguments, **fence)
-        if handed is not None:
-            return await handovers.wait_for(handed)
-    if isinstance(outcome, BodyDropped):
-        assert isinstance(task, SparingFetchTask), "no other task has bodies dropped"
-        found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)
-    elif is_at_once(task) and not (isinstance(outcome, Fetched) and outcome.body.path):
-        found = task.prepare(outcome, *call.arguments, **fence)
-    else:
-        found = await run_in_thread(task.prepare, outcome, *call.arguments, **fence)
-    return await asyncio.wrap_future(found) if isinstance(found, Future) else found
 
 
 def _build_job_anew(job: ClaimedJob, waiter: Waiter) -> FetchJob:

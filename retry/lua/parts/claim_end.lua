@@ -2,21 +2,25 @@
 -- no work ends: a worker that was frozen, for however long, changes nothing of what came after it.
 -- terms: done_ms kept_ms most_failures channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
 -- -> 1 | 0 (another worker holds the claim by now, or there is none)
-local durations = {}  -- as this step has them
+local durations = {}  -- as this step changes them: a script that ends any work ends with keep_durations()
+
+local function keep_durations(terms)
+  for name, ms in pairs(durations) do
+    redis.call('SET', root .. ':duration:' .. name, string.format('%.1f', ms), 'PX', terms.kept_ms)
+  end
+end
 
 local function finish_work(terms, work, token, outcome, duration_ms, failure)
   local claim, done, failed = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
   local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client', 'state')
   if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
   if held[1] ~= token then return 0 end
-  local time = redis.call('TIME')
+  local time = read_time()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
   local function record(name, ms)
-    local key = root .. ':duration:' .. name
-    local old = durations[name] or tonumber(redis.call('GET', key) or ms)
+    local old = durations[name] or tonumber(redis.call('GET', root .. ':duration:' .. name) or ms)
     durations[name] = old * 0.8 + ms * 0.2
-    redis.call('SET', key, string.format('%.1f', durations[name]), 'PX', terms.kept_ms)
   end
 
   -- Beyond so many records, those that end soonest are forgotten: work can fail as often as there are addresses.
@@ -29,10 +33,13 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
   end
 
   if outcome == 'stored' then
-    if redis.call('DEL', failed) == 1 then redis.call('ZREM', root .. ':failures', work) end
+    if redis.call('DEL', claim, failed) == 2 then redis.call('ZREM', root .. ':failures', work) end
     record(held[3], tonumber(duration_ms))
     record(held[2], tonumber(duration_ms))
-  elseif outcome == 'failed' then
+  else
+    redis.call('DEL', claim)
+  end
+  if outcome == 'failed' then
     local status, detail = failure[1], failure[2]
     local base, max, luck, asked = tonumber(failure[3]), tonumber(failure[4]), tonumber(failure[5]), tonumber(failure[6])
     local before = tonumber(redis.call('HGET', failed, 'count') or 0)
@@ -45,9 +52,10 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     bound_failures(wait + 2 * max)
   end
 
-  if held[5] ~= 'running' then leave_lane(work, held[2], held[4]) end
-  redis.call('DEL', claim)
-  redis.call('ZREM', root .. ':claims', work)
+  if held[5] ~= 'running' then  -- running work has left its lane
+    leave_lane(work, held[2], held[4])
+    redis.call('ZREM', root .. ':claims', work)
+  end
   redis.call('ZREM', root .. ':leases', work)
   redis.call('HSET', done, 'token', token, 'outcome', outcome)
   redis.call('PEXPIRE', done, terms.done_ms)

@@ -5,7 +5,7 @@ local function requeue_work(work, token, wait_ms, default_ms, nonce)
   local claim = root .. ':claim:' .. work
   local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'client', 'place')
   if held[1] ~= token or held[2] ~= 'running' or held[5] ~= nonce then return 0 end
-  local time = redis.call('TIME')
+  local time = read_time()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local mean = tonumber(redis.call('GET', root .. ':duration:' .. held[4]) or default_ms)
   local function whole(x) return string.format('%.0f', x) end

@@ -11,7 +11,7 @@ local function start_work(work, token, nonce, terms)
   if held[2] == 'running' and held[5] == nonce then return 1, held[1] end
   if held[1] ~= token or held[2] ~= 'queued' then return 0, token end
   local lane, kind, asked, aged = held[3], held[4], tonumber(held[6]), held[7]
-  local time = redis.call('TIME')
+  local time = read_time()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
   local function whole(x) return string.format('%.0f', x) end

@@ -9,8 +9,12 @@ local POPULAR_BEFORE, DAYS, MOST_SHARE, MOST_LOOKED_AT = 2 ^ 16, 2 ^ 36, 4, 4
 local function band_of(lane, popular) return lane .. (popular and ':popular' or '') end
 
 -- The present round, which is that of the work that left the lane last.
+local present_rounds = {}  -- by band, as this step knows them
+
 local function round_of(lane, popular)
-  return tonumber(redis.call('HGET', root .. ':round', band_of(lane, popular)) or 0)
+  local band = band_of(lane, popular)
+  present_rounds[band] = present_rounds[band] or tonumber(redis.call('HGET', root .. ':round', band) or 0)
+  return present_rounds[band]
 end
 
 -- True if the lane takes another work of the client: it may have four times as many there as the room that is left
@@ -25,7 +29,7 @@ end
 local function next_place(lane, client, popular)
   local last = tonumber(redis.call('ZSCORE', root .. ':rounds:' .. band_of(lane, popular), client) or 0)
   local round = math.max(round_of(lane, popular), last) + 1
-  local time = redis.call('TIME')
+  local time = read_time()
   local place = round + (time[1] * 1000000 + time[2]) / 16 % DAYS / DAYS  -- within a round by arrival
   return popular and math.min(place, POPULAR_BEFORE - 1) - POPULAR_BEFORE or place
 end
@@ -62,11 +66,14 @@ local function rejoin_lane(work, lane, client, place)
   put_in_lane(work, lane, client, string.format('%.17g', math.min(place, present)))
 end
 
+local last_served = {}  -- by lane, as this step knows it: 'popular' or 'other' content
+
 -- Forgets the rounds of an empty lane: they begin anew. Returns whether it is empty.
 local function is_over(lane)
   if redis.call('EXISTS', root .. ':queued:' .. lane) == 1 then return false end
   redis.call('DEL', root .. ':rounds:' .. lane, root .. ':rounds:' .. lane .. ':popular', root .. ':shares:' .. lane)
   redis.call('HDEL', root .. ':round', lane, lane .. ':popular', lane .. ':last')
+  present_rounds[lane], present_rounds[lane .. ':popular'], last_served[lane] = nil, nil, 'other'
   return true
 end
 
@@ -139,11 +146,15 @@ end
 local function serve_lane(work, lane, client)
   local place, is_empty = leave_lane(work, lane, client)
   if not place or is_empty then return end
-  local band = band_of(lane, place < 0)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
-  if round > 0 and round > tonumber(redis.call('HGET', root .. ':round', band) or 0) then
+  if round > 0 and round > round_of(lane, place < 0) then
+    local band = band_of(lane, place < 0)
+    present_rounds[band] = round
     redis.call('HSET', root .. ':round', band, string.format('%.0f', round))
   end
+  local now_served = place < 0 and 'popular' or 'other'
+  if last_served[lane] == now_served then return end
+  last_served[lane] = now_served
   if place < 0 then
     redis.call('HSET', root .. ':round', lane .. ':last', 'popular')
   else

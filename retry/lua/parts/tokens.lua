@@ -19,7 +19,7 @@ local function next_token()
   if last_given then
     last_given = last_given + 1
   else
-    local time = redis.call('TIME')
+    local time = read_time()
     local now_us = time[1] * 1000000 + time[2]
     notice_other_server(now_us)
     last_given = math.max(tonumber(redis.call('GET', root .. ':token') or 0) + 1, now_us)

@@ -324,14 +324,18 @@ local function is_room_left()
   return true
 end
 
+local function hand_out_doomed()
+  for _, key in ipairs(redis.call('ZRANGE', 'fetch:{0}:doomed', 0, most - 1)) do
+    redis.call('ZREM', 'fetch:{0}:doomed', key)
+    hand_out('doomed', job_of(key), 'ending')
+  end
+end
+
 follow_the_clock()
 be_counted()
 is_more_to_move = move_few(known)
 reap()
-for _, key in ipairs(redis.call('ZRANGE', 'fetch:{0}:doomed', 0, most - 1)) do
-  redis.call('ZREM', 'fetch:{0}:doomed', key)
-  hand_out('doomed', job_of(key), 'ending')
-end
+hand_out_doomed()
 find_ways()
 local more, wait_ms = true, 0
 while more and number < most do more, wait_ms = hand_out_next() end

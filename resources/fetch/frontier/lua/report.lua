@@ -161,7 +161,6 @@ local function report(first)
   local reply = go_on(d, job, verdict, ours, what, tonumber(ARGV[first + 8]), tonumber(ARGV[first + 9]))
   if reply[1] == 'again' then requeue_works(job, tonumber(reply[2])) end
   settle(d)
-  count_queued()
   return {ended, unpack(reply)}
 end
 
@@ -176,5 +175,7 @@ while first <= #ARGV do
   replies[#replies + 1] = reply
   first = first + PARTS_OF_ONE + tonumber(ARGV[first + 10])
 end
+keep_durations(terms)
+count_queued()
 wake()
 return replies

@@ -4,7 +4,7 @@ import asyncio
 import time
 import tracemalloc
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from unittest.mock import AsyncMock, Mock
@@ -27,7 +27,7 @@ from tests.support.claim_calls import failed_with
 from tests.support.engine_runs import fetch, in_turn
 from tests.support.fetcher_threads import WAIT_SECONDS, at_rest, content, ended, fetching, stands, want
 from tests.support.frontier import HOST, backlog, claim, claimed, enqueue, idle, job, report
-from tests.support.origin import page_work
+from tests.support.origin import HANDED, page_work
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("pages")]
 run = stores.run_steps
@@ -229,6 +229,34 @@ async def test_there_are_never_more_in_flight_than_slots(origin: Origin, setting
         for work in works:
             assert isinstance(await ended(work), claim_state.WorkDone)
     assert most == 3
+
+
+async def test_answers_that_are_being_stored_take_no_slots_up_to_the_number_of_slots(
+    origin: Origin, settings: Settings
+) -> None:
+    settings.FETCH_TASKS = {**settings.FETCH_TASKS, "tests.handed": "tests.support.origin.HANDED"}
+    settings.FETCH_DELAY_SECONDS = 0.001
+    settings.FETCH_IN_FLIGHT = settings.FETCH_MAX_IN_FLIGHT = 20
+    url = origin.does("/a", answer(body=b"page"))
+    works = [replace(page_work(f"{url}?{number}", str(number)), task="tests.handed") for number in range(8)]
+    for work in works:
+        await want(work)
+    async with fetching(slots=3) as fetcher, asyncio.timeout(WAIT_SECONDS):
+        await until(lambda: len(HANDED.handed) == 6)  # three without a slot, three with one
+        await asyncio.sleep(0.2)
+        assert (len(HANDED.handed), len(origin.asked), fetcher.slots.handed_over) == (6, 6, 3)
+        while len(origin.asked) < 8 or HANDED.handed:
+            for stored in HANDED.handed:
+                HANDED.store(stored)
+            await asyncio.sleep(0.01)
+        for work in works:
+            assert isinstance(await ended(work), claim_state.WorkDone)
+    assert (fetcher.slots.handed_over, fetcher.slots.taken) == (0, {"fast": 0, "slow": 0})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
 
 
 async def test_a_lane_that_opens_with_time_is_asked_for(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
