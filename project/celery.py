@@ -17,6 +17,7 @@ from celery.loaders.base import BaseLoader
 from django.conf import settings
 from kombu.transport.redis import SentinelChannel
 
+from resources import sandbox
 from retry import stores
 from retry.servers import SentinelConnection
 
@@ -76,6 +77,13 @@ def _wait_for_the_broker(**_: Any) -> None:
 def _queue_order() -> str:
     """Returns the order of one worker's queues: in turn, but with SMALL=1 by name, as refreshes come after clients."""
     return "sorted" if settings.SMALL else "round_robin"
+
+
+@signals.celeryd_init.connect
+def _end_embedded_beat_with_its_worker(**_: Any) -> None:
+    """Ends the beat process of a worker with it. A supervisord of the version before starts small sites' ones so."""
+    worker = os.getpid()
+    signals.beat_embedded_init.connect(lambda **_: sandbox.end_with_parent(worker), weak=False)
 
 
 @signals.heartbeat_sent.connect

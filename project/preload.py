@@ -11,7 +11,6 @@ import django
 
 MODULES = (
     "project.celery",
-    "project.celery_program",
     "project.urls",
     "project.main_worker",
     "project.exporter",
@@ -25,6 +24,8 @@ MODULES = (
     "gunicorn.app.wsgiapp",
     "gunicorn.arbiter",
     "uvicorn.protocols.http.httptools_impl",
+    "celery.bin.beat",
+    "celery.bin.worker",
     "celery.apps.beat",
     "celery.apps.worker",
     "celery.concurrency.prefork",

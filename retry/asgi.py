@@ -1,6 +1,5 @@
 """The waiting instance as a bare ASGI application: thousands of clients at a few kilobytes each."""
 
-import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,8 +24,6 @@ SELECTING_FIELDS = frozenset(
     {b"range", b"if-range", b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since"}
 )
 """Fields of a request that wants a part of its content, or none (RFC 9110, 13 and 14)."""
-
-_VERSION = re.compile(r"[0-9]{1,20}", re.ASCII)
 
 NOT_FOUND = problem_reply(404, "This instance only serves waiting requests.")
 
@@ -102,7 +99,6 @@ def _read_request(scope: Scope) -> ClientRequest:
         front=given.get(b"x-front", ""),
         prefer=given.get(b"prefer"),
         address=given.get(b"x-real-ip", "") if passed_on else peer,
-        least_version=int(version) if _VERSION.fullmatch(version := given.get(b"x-least-version", "")) else None,
         is_simple=scope["method"] == "GET" and not SELECTING_FIELDS & given.keys(),
     )
 

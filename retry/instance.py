@@ -6,6 +6,7 @@ state of the content: without a wait, or with `Prefer: wait=N` after one.
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ X_FRONT_HANDED = "handed"
 
 MAX_DELIVERIES = 8
 """Contents that the waiting instance delivers at a time. A crowd goes back to main, for the front has its content."""
+
+_LEAST_VERSION = re.compile(rb"&least_version=([0-9]{1,20})$")
+"""What hand_over_response() adds to the ticket. The query of a request that main has handed over is main's own."""
 
 MAX_STATUS_LOOKS = 50
 """Connections to each Redis server that requests for a status may take."""
@@ -144,19 +148,19 @@ class WaitingInstance:
 
     async def _deliver(self, ticket: Ticket, asked: ClientRequest) -> ClientReply | None:
         """Answers a request that main has handed over, if all that main would do is to serve fresh content."""
-        least_version = asked.least_version if asked.front == X_FRONT_HANDED and asked.is_simple else None
-        if least_version is None or self._delivering >= MAX_DELIVERIES:
+        version = _LEAST_VERSION.search(asked.query) if asked.front == X_FRONT_HANDED and asked.is_simple else None
+        if version is None or self._delivering >= MAX_DELIVERIES:
             return None
         self._delivering += 1
         try:
             [found] = await stores.run_all(self._clients, [contents.read_content(ticket.content_key)])
         finally:
             self._delivering -= 1
-        if found is None or isinstance(found, Exception) or not found.is_fresh(least_version):
+        if found is None or isinstance(found, Exception) or not found.is_fresh(int(version[1])):
             return None
         if not is_picture(found.content_type):  # the policies of pages are main's
             return None
-        return responses.content_reply(found, ticket.redirect, datetime.now(UTC))
+        return responses.picture_reply(found, ticket.redirect, datetime.now(UTC))
 
     async def _give_up(self, ticket: Ticket, asked: ClientRequest) -> ClientReply:
         """Answers a client whose waits, patience or own time limit are used up. The preparation goes on."""

@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from functools import wraps
 from hashlib import sha256
 from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
@@ -57,7 +59,7 @@ View = Callable[Concatenate[HttpRequest, Arguments], Response]
 class ClientRequest:
     """A request. `address` is the client's, for its own limit; `front` is nginx' X-Front; `prefer` is Prefer.
 
-    `least_version` is that of hand_over_response(). `is_simple` is True for a GET without conditions and ranges.
+    `is_simple` is True for a GET without conditions and ranges.
     """
 
     method: str
@@ -68,7 +70,6 @@ class ClientRequest:
     address: str = ""
     front: str = ""
     prefer: str | None = None
-    least_version: int | None = None
     is_simple: bool = False
 
 
@@ -102,9 +103,13 @@ def content_response(request: HttpRequest, content: Content, *, stale: bool, why
     return conditional_response(request, response, int(content.last_modified.timestamp()))
 
 
-def content_reply(content: Content, path: str, now: datetime) -> ClientReply:
-    """Returns 200 with fresh content. `path` is its address on this site."""
-    return ClientReply(200, _content_fields(content, path, stale=False, why="hit", now=now), content.body)
+def picture_reply(content: Content, address: str, now: datetime) -> ClientReply:
+    """Returns 200 with a fresh picture, as main with all of its middleware does."""
+    path = urlsplit(address)._replace(scheme="", netloc="").geturl()
+    fields = _content_fields(content, path, stale=False, why="hit", now=now)
+    if settings.SECURE_HSTS_SECONDS:
+        fields["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    return ClientReply(200, fields, content.body)
 
 
 def _content_fields(content: Content, path: str, *, stale: bool, why: str, now: datetime) -> dict[str, str]:
@@ -171,10 +176,8 @@ def hand_over_response(ticket_query: str, least_version: int | None = None) -> H
     It has no field that nginx would add to the final answer, as Cache-Control or Content-Type. With `least_version` the
     waiting instance may deliver content of that version or a later one.
     """
-    fields = {"X-Accel-Redirect": headers.WAIT_LOCATION, "X-Ticket": ticket_query}
-    if least_version is not None:
-        fields["X-Least-Version"] = str(least_version)
-    response = HttpResponse(headers=fields)
+    added = "" if least_version is None else f"&least_version={least_version}"
+    response = HttpResponse(headers={"X-Accel-Redirect": headers.WAIT_LOCATION, "X-Ticket": ticket_query + added})
     del response["Content-Type"]
     return response
 

@@ -76,20 +76,11 @@ def test_each_leg_is_marked_and_has_come_when_it_began(internal: RunningFront) -
     assert float(returned["x-front-since"]) - float(asked["x-front-since"]) > 0.1
 
 
-def test_the_waiting_instance_may_deliver_by_itself_where_main_has_named_a_version(internal: RunningFront) -> None:
-    named = {"X-Accel-Redirect": "@wait", "X-Ticket": TICKET, "X-Least-Version": "7"}
-    internal.main.answer = lambda _: Answer(headers=named, body=b"")
+def test_the_waiting_instance_may_deliver_by_itself_and_nothing_is_kept(internal: RunningFront) -> None:
     internal.retry.answer = lambda _: CONTENT
-    answers = [internal.get("/tiles/a", X_Least_Version="0") for _ in range(2)]
-    assert [asked.headers["x-least-version"] for asked in internal.retry.asked] == ["7", "7"]  # and nothing was kept
+    answers = [internal.get("/tiles/a") for _ in range(2)]
+    assert [asked.headers["x-front"] for asked in internal.retry.asked] == ["handed", "handed"]
     assert {(answer.status, answer.body, answer.headers["etag"]) for answer in answers} == {(200, b"content", '"x"')}
-    assert not {*map(str.lower, named)} & {name.lower() for name in answers[0].headers}
-
-
-def test_a_client_cannot_name_a_version(internal: RunningFront) -> None:
-    internal.get("/tiles/a", X_Least_Version="0")
-    [asked] = internal.retry.asked
-    assert "x-least-version" not in asked.headers
 
 
 @pytest.mark.parametrize("target", ["/tiles/a", "/feeds/", "/admin/", "/metrics", "/healthz"])

@@ -4,6 +4,7 @@ For the thread of the event loop. A killed fetcher loses the counts of its last 
 """
 
 import asyncio
+import logging
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -26,6 +27,8 @@ FETCHED_BYTES = Counter("tarry_fetched_bytes", "Bytes of bodies, as they were se
 IN_FLIGHT = Gauge("tarry_fetches_in_flight", "Jobs that fetchers have in hand", ["lane"], multiprocess_mode="livesum")
 
 TALLY = MetricTally()
+
+_log = logging.getLogger("tarry.fetching")
 
 
 def count_fetch(record: FetchRecord) -> None:
@@ -50,6 +53,13 @@ async def write_forever() -> None:
     try:
         while True:
             await asyncio.sleep(WRITE_EVERY_SECONDS)
-            TALLY.write()
+            _write()
     finally:
+        _write()
+
+
+def _write() -> None:
+    try:
         TALLY.write()
+    except Exception:  # noqa: BLE001 - the edge of a background task: without it no metric would be written again
+        _log.exception("metrics were not written")

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from celery import signals
 
 from project.celery import app
 from project.celery_program import BeatThread
@@ -31,6 +32,15 @@ def test_beat_within_a_worker_is_a_thread_that_ends_when_it_is_told_to() -> None
 
 def test_a_worker_has_no_beat_unless_it_is_told_to() -> None:
     assert not BeatThread(SimpleNamespace()).include_if(None)
+
+
+def test_beat_as_a_process_of_a_worker_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Celery's own option, by which the supervisord of an earlier version starts it."""
+    ended_with: list[int] = []
+    monkeypatch.setattr("resources.sandbox.end_with_parent", ended_with.append)
+    signals.celeryd_init.send(sender="work@here", instance=None, conf=None, options={})
+    signals.beat_embedded_init.send(sender=None)
+    assert set(ended_with) == {os.getpid()}
 
 
 @pytest.mark.parametrize("name", ["worker", "beat"])

@@ -150,7 +150,7 @@ for first = 2, #ARGV, PARTS_OF_ONE do
   end
   replies[#replies + 1] = reply
 end
-bound_domains()
 count_queued()
 wake()
+bound_domains()
 return replies

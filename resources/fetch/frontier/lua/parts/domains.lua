@@ -29,10 +29,19 @@ local function forget_oldest()
   if number == 0 and resting[1] then forget_domain(resting[1]) end
 end
 
+local noted = 0  -- domains, since the last bound_domains()
+
 -- Notes the domain as the latest. A script that notes any ends with bound_domains().
-local function note_domain(d) redis.call('ZADD', 'fetch:{0}:domains', now, d.scope) end
+local function note_domain(d)
+  redis.call('ZADD', 'fetch:{0}:domains', now, d.scope)
+  noted = noted + 1
+end
 
 local function bound_domains()
   redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:domains', '-inf', now - rules.kept_ms)
-  if redis.call('ZCARD', 'fetch:{0}:domains') > rules.most_domains then forget_oldest() end
+  for _ = 1, noted do
+    if redis.call('ZCARD', 'fetch:{0}:domains') <= rules.most_domains then break end
+    forget_oldest()
+  end
+  noted = 0
 end

@@ -7,7 +7,7 @@ import pytest
 
 from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.politeness import Politeness
-from retry import stores
+from retry import scripts, stores
 from tests.conftest import RedisServers
 from tests.support import frontier
 from tests.support.frontier import HOST
@@ -56,6 +56,15 @@ def test_a_flood_of_hosts_leaves_those_with_jobs_and_limits(
     assert len(domains(servers)) <= 23
     assert servers.state.client.zcard("fetch:{0}:stalls") <= 20
     assert frontier.claimed().host == HOST
+
+
+def test_a_flood_of_hosts_in_one_list_leaves_no_more_than_one_by_one(clock: Clock, servers: RedisServers) -> None:
+    for number in range(6):
+        clock.pass_by(0.01)
+        flood = [frontier.job(host=f"{number}-{place}.flood.example") for place in range(scripts.MAX_ITEMS_PER_CALL)]
+        stores.run_together([queue.enqueue_job(job) for job in flood])
+        stores.run_together([queue.withdraw_waiter(job.key, job.waiter.id) for job in flood])
+    assert len(domains(servers)) <= scripts.MAX_ITEMS_PER_CALL + 8
 
 
 def test_a_host_that_asked_for_time_is_remembered_longer_than_one_that_did_not(

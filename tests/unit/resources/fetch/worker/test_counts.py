@@ -15,6 +15,24 @@ def in_flight() -> float:
     return REGISTRY.get_sample_value("tarry_fetches_in_flight", {"lane": "slow"}) or 0
 
 
+async def test_a_failure_to_write_does_not_end_the_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def fail_once() -> None:
+        written.append("tried")
+        if len(written) == 1:
+            raise OSError("the disk is full")
+
+    monkeypatch.setattr(counts, "WRITE_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(counts.TALLY, "write", fail_once)
+    writing = asyncio.create_task(counts.write_forever())
+    async with asyncio.timeout(5):
+        while len(written) < 2:
+            await asyncio.sleep(0.01)
+    writing.cancel()
+    await asyncio.wait({writing})
+
+
 @pytest.mark.parametrize(("is_observed", "expected"), [(True, 2), (False, 0)])
 async def test_counts_are_written_at_the_latest_when_the_fetcher_ends(
     is_observed: bool, expected: int, settings: Settings
