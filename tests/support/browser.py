@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -66,7 +66,12 @@ class Visit:
     @property
     def complaints(self) -> list[str]:
         """But for tiles that a late main has refused: the page asks for them again."""
-        return [text for text, address in self._said if not (REFUSED in text and address in self._refused)]
+        return self.complaints_but_for(())
+
+    def complaints_but_for(self, missing: Collection[str]) -> list[str]:
+        """The complaints, without those of addresses that cannot be loaded."""
+        said = [(text, address) for text, address in self._said if address not in missing]
+        return [text for text, address in said if not (REFUSED in text and address in self._refused)]
 
     def watch(self) -> None:
         self.page.on("console", self._console)

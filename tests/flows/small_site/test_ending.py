@@ -30,3 +30,12 @@ def test_the_next_worker_has_a_beat_after_one_was_killed_with_its_own(stack: Sta
     eventually(lambda: stack.pid("work") != worker, 20, "the next one runs")
     stack.state.delete("beat:active")
     eventually(lambda: stack.state.exists("beat:active"), 20, "it has a beat")
+
+
+def test_the_beat_of_a_worker_outlives_a_crash_of_its_broker(stack: Stack) -> None:
+    worker = stack.pid("work")
+    stack.kill("state")
+    stack.wait_until_healthy()
+    stack.state.delete("beat:active")
+    eventually(lambda: stack.state.exists("beat:active"), 20, "beat goes on")
+    assert stack.pid("work") == worker
