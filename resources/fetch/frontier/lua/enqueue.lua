@@ -1,5 +1,5 @@
 -- Puts jobs into their domains' queues; or joins the existing job of a key.
--- needs: retry.root domain owners line job scope_rules domains
+-- needs: retry.root domain owners line job scope_rules domains items
 -- ARGV: rules | for each job
 --       key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
@@ -142,13 +142,7 @@ end
 
 local replies = {}
 for first = 2, #ARGV, PARTS_OF_ONE do
-  local is_done, reply = pcall(enqueue, first)
-  rules.luck = (rules.luck + 0.618) % 1
-  if not is_done then
-    loaded = {}  -- no half of its changes are saved with the next job
-    reply = redis.error_reply(type(reply) == 'table' and reply.err or tostring(reply))
-  end
-  replies[#replies + 1] = reply
+  replies[#replies + 1] = reply_of(enqueue, first)
 end
 count_queued()
 wake()

@@ -1,7 +1,7 @@
 -- Reports requests: the domain of each learns from it and its place in flight is free. The job goes on
 -- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
--- needs: domain owners line job politeness network spread retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works
+-- needs: domain owners line job politeness network spread retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works items
 -- ARGV: rules machine terms (of finish_work) | for each request
 --       key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms number_of_work_parts
@@ -166,13 +166,7 @@ end
 
 local replies, first = {}, 4
 while first <= #ARGV do
-  local is_done, reply = pcall(report, first)
-  rules.luck = (rules.luck + 0.618) % 1
-  if not is_done then
-    loaded = {}  -- no half of its changes are saved with the next request
-    reply = redis.error_reply(type(reply) == 'table' and reply.err or tostring(reply))
-  end
-  replies[#replies + 1] = reply
+  replies[#replies + 1] = reply_of(report, first)
   first = first + PARTS_OF_ONE + tonumber(ARGV[first + 10])
 end
 keep_durations(terms)
