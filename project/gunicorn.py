@@ -72,6 +72,10 @@ def post_fork(server: Any, worker: Any) -> None:
         worker_process.execute_anew(worker)
 
 
+def pre_request(worker: Any, req: Any) -> None:
+    """Does nothing, where gunicorn by itself makes a line for its log of debugging."""
+
+
 def child_exit(server: Any, worker: Any) -> None:
     """Takes a dead worker's gauges out of the figures. Its counters stay in the sums."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:

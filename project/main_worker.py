@@ -247,6 +247,8 @@ _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 
 def encode_address(address: bytes) -> bytes:
     """Percent-encodes all bytes beyond ASCII, as browsers do."""
+    if address.isascii():
+        return address
     return _BEYOND_ASCII.sub(lambda found: b"%%%02X" % found[0][0], address)
 
 

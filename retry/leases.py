@@ -25,17 +25,19 @@ class LeaseKeeper:
         self._held: dict[tuple[str, int], tuple[float, float]] = {}  # the next renewal, and the last possible one
         self._changed = Condition()
         self._thread: Thread | None = None
+        self._wakes_at = 0.0
 
     @contextmanager
     def keep(self, work_key: str, token: int) -> Iterator[None]:
         """Keeps the lease within the block."""
         now = time.monotonic()
         with self._changed:
-            self._held[work_key, token] = now + _renewal_seconds(), now + conf().RETRY_MAX_PREPARE_SECONDS
+            due = now + _renewal_seconds()
+            self._held[work_key, token] = due, now + conf().RETRY_MAX_PREPARE_SECONDS
             if self._thread is None:
                 self._thread = Thread(target=self._renew_forever, daemon=True, name="lease")
                 self._thread.start()
-            elif len(self._held) == 1:
+            elif due < self._wakes_at:  # else it looks in time: to wake it now would delay the work
                 self._changed.notify()
         try:
             yield
@@ -46,9 +48,9 @@ class LeaseKeeper:
     def _renew_forever(self) -> None:
         while True:
             with self._changed:
-                while not self._held:
-                    self._changed.wait()
-                self._changed.wait(max(0, min(due for due, _ in self._held.values()) - time.monotonic()))
+                now = time.monotonic()
+                self._wakes_at = min((due for due, _ in self._held.values()), default=now + _renewal_seconds())
+                self._changed.wait(max(0, self._wakes_at - now))
                 now = time.monotonic()
                 due = [name for name, (moment, _) in self._held.items() if moment <= now]
             for name in due:

@@ -8,8 +8,9 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from os import urandom
 from typing import Any
-from uuid import uuid4
 
 _EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 _UNUSED = dict.fromkeys(("shadow", "eta", "expires", "group", "parent_id", "stamps", "replaced_task_nesting"))
@@ -26,19 +27,29 @@ class Message:
 
 def write_message(task: str, arguments: Sequence[str | int | float], queue: str) -> str:
     """Returns the text for the queue."""
-    name = str(uuid4())
-    body = json.dumps([list(arguments), {}, _EMBEDDED]).encode()
+    body = base64.b64encode(json.dumps([list(arguments), {}, _EMBEDDED]).encode()).decode()
+    described = json.dumps(repr(list(arguments)))
+    frame = _write_frame(task, queue).replace(_NAME, urandom(16).hex())
+    return frame.replace(_BODY, body).replace(f'"{_DESCRIBED}"', described)
+
+
+_NAME, _BODY, _DESCRIBED = "{name of the message}", "{its body}", "{its arguments}"
+
+
+@lru_cache(maxsize=64)
+def _write_frame(task: str, queue: str) -> str:
+    """The text of all messages of the task in the queue, with places for the parts in which they differ."""
     headers = {
         **_UNUSED,
-        **{"lang": "py", "task": task, "id": name, "root_id": name, "retries": 0, "timelimit": [None, None]},
-        **{"argsrepr": repr(list(arguments)), "kwargsrepr": "{}", "origin": "tarry", "ignore_result": True},
+        **{"lang": "py", "task": task, "id": _NAME, "root_id": _NAME, "retries": 0, "timelimit": [None, None]},
+        **{"argsrepr": _DESCRIBED, "kwargsrepr": "{}", "origin": "tarry", "ignore_result": True},
     }
     properties = {
-        **{"correlation_id": name, "reply_to": "", "delivery_mode": 2, "priority": 0, "body_encoding": "base64"},
-        **{"delivery_info": {"exchange": "", "routing_key": queue}, "delivery_tag": name},
+        **{"correlation_id": _NAME, "reply_to": "", "delivery_mode": 2, "priority": 0, "body_encoding": "base64"},
+        **{"delivery_info": {"exchange": "", "routing_key": queue}, "delivery_tag": _NAME},
     }
     message = {
-        **{"body": base64.b64encode(body).decode(), "content-encoding": "utf-8", "content-type": "application/json"},
+        **{"body": _BODY, "content-encoding": "utf-8", "content-type": "application/json"},
         **{"headers": headers, "properties": properties},
     }
     return json.dumps(message)

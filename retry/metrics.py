@@ -97,7 +97,7 @@ def time_call(kind: str) -> Iterator[None]:
 def count_answer(server: str, answer: str) -> None:
     """Counts an answer of the server `main`, or of the waiting instance, `retry`."""
     if conf().OBSERVE:
-        ANSWERS.labels(server, answer).inc()
+        labelled_metric(ANSWERS, server, answer).inc()
 
 
 def count_shared_answer() -> None:

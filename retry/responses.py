@@ -87,7 +87,7 @@ def client_address(request: HttpRequest) -> str:
     """
     peer: str = request.META.get("REMOTE_ADDR", "")
     passed_on = not peer or headers.is_trusted_proxy(peer, (*conf().TRUSTED_PROXIES, *conf().FRONTS))
-    return request.headers.get("X-Real-IP", "") if passed_on else peer
+    return request.META.get("HTTP_X_REAL_IP", "") if passed_on else peer
 
 
 def client_network_of(request: HttpRequest) -> str:
@@ -105,7 +105,7 @@ def content_response(request: HttpRequest, content: Content, *, stale: bool, why
 
 def picture_reply(content: Content, address: str, now: datetime) -> ClientReply:
     """Returns 200 with a fresh picture, as main with all of its middleware does."""
-    path = urlsplit(address)._replace(scheme="", netloc="").geturl()
+    path = address if address.startswith("/") else urlsplit(address)._replace(scheme="", netloc="").geturl()
     fields = _content_fields(content, path, stale=False, why="hit", now=now)
     if settings.SECURE_HSTS_SECONDS:
         fields["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"

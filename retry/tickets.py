@@ -168,7 +168,10 @@ def is_host(value: str) -> bool:
 
 def is_way_back(address: str) -> bool:
     """Tells whether a ticket can carry the address beside its other fields."""
-    return len(address) <= MAX_REDIRECT_CHARACTERS and len(quote(address, safe="")) <= MAX_QUOTED_CHARACTERS
+    if len(address) > MAX_REDIRECT_CHARACTERS:
+        return False
+    is_short = address.isascii() and 3 * len(address) <= MAX_QUOTED_CHARACTERS  # and so need not be quoted
+    return is_short or len(quote(address, safe="")) <= MAX_QUOTED_CHARACTERS
 
 
 def _require_own_address(redirect: str, hosts: frozenset[str]) -> None:
