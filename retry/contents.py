@@ -14,6 +14,11 @@ from .scripts import Reply, ScriptCall
 SERVABLE_SECONDS = 10
 """Content is kept at least this long after storing, whatever its freshness, so that waiting clients get it."""
 
+MAX_NOTICE_BYTES = 65_536
+"""The largest body that is sent to waiting instances as soon as it is stored."""
+
+_NAME_PREFIX = "retry:content:"
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -84,13 +89,17 @@ def share_body(body: bytes) -> None:
 
 
 def content_name(content_key: str) -> str:
-    return f"retry:content:{content_key}"
+    """The name of content in `cache`, and that of the channel of its notices."""
+    return _NAME_PREFIX + content_key
 
 
-def store_call(
-    content_key: str, prepared: Prepared, token: int, stored_at: datetime, cost_seconds: float
+def store_call(  # noqa: PLR0917  # the parts of a record
+    content_key: str, prepared: Prepared, token: int, stored_at: datetime, cost_seconds: float, work_key: str = ""
 ) -> ScriptCall:
-    """The call that stores content unless newer content is there. The reply is 1, or 0 when fenced off."""
+    """The call that stores content unless newer content is there. The reply is 1, or 0 when fenced off.
+
+    The waiting clients of the work, if one is named, are told of it.
+    """
     if not (prepared.fresh_seconds >= 0 and prepared.stale_seconds >= 0):
         raise PreparationError("The preparer gave an impossible freshness.")
     digest, moment = _digest(prepared.body), stored_at.timestamp()
@@ -108,7 +117,7 @@ def store_call(
     if prepared.note:
         meta["note"] = prepared.note
     body = b"" if digest in _shared_bodies else prepared.body
-    given = (token, kept_ms, json.dumps(meta), body, digest, moment)
+    given = (token, kept_ms, json.dumps(meta), body, digest, moment, work_key, MAX_NOTICE_BYTES)
     return ScriptCall("cache", "store", [content_name(content_key)], given)
 
 
@@ -120,14 +129,37 @@ def read_content(content_key: str, *, with_body: bool = True) -> Generator[Scrip
     if meta is None:
         return None
     try:
-        return _parse_content(json.loads(meta), left_ms, body or b"", changed, with_body=with_body)
+        return _parse_content(meta, left_ms, body or b"", changed, with_body=with_body)
     except (KeyError, TypeError, ValueError):  # written by another version: as good as absent
         return None
 
 
-def _parse_content(
-    held: dict[str, Any], left_ms: int, body: bytes, changed: bytes | None, *, with_body: bool
-) -> Content:
+@dataclass(frozen=True, slots=True)
+class StoredNotice:
+    """The notice that content of awaited work was stored a moment ago. `record` is empty if its body is large."""
+
+    work_key: str
+    content_key: str
+    record: bytes
+
+    @classmethod
+    def parse(cls, message: bytes) -> "StoredNotice":
+        """Reads the message of store.lua."""
+        work_key, _, rest = message.partition(b"\n")
+        name, _, record = rest.partition(b"\n")
+        return cls(work_key.decode(), name.decode().removeprefix(_NAME_PREFIX), record)
+
+    def read_content(self) -> Content | None:
+        """Reads the content as it was at that moment. Returns None if it must be read from `cache`."""
+        try:
+            left_ms, changed, meta, body = self.record.split(b"\n", 3)
+            return _parse_content(meta, int(left_ms), body, changed, with_body=True)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def _parse_content(meta: bytes, left_ms: int, body: bytes, changed: bytes | None, *, with_body: bool) -> Content:
+    held: dict[str, Any] = json.loads(meta.decode())  # of bytes, json.loads() would find out the encoding
     return Content(
         body=_shared_bodies.get(held["digest"], body) if with_body else b"",
         content_type=held["type"],

@@ -17,12 +17,14 @@ from django.conf import settings
 
 from . import contents, headers, html_pages, line, metrics, responses, stores
 from .conf import conf
+from .contents import Content, StoredNotice
 from .decision import LookResult
 from .errors import TicketError
 from .headers import client_network, is_picture, prefers_page, read_preferences
 from .responses import ClientReply, ClientRequest, problem_reply
-from .rooms import FrontClient, Receive, WaitingClients, WaitOutcome
-from .subscription import RETRY_PAUSE_SECONDS, hear_ends_forever, look_again_forever
+from .rooms import FrontClient, Receive, WaitingClient, WaitingClients, WaitOutcome
+from .server_urls import is_cluster
+from .subscription import RETRY_PAUSE_SECONDS, NoticeListener, hear_ends_forever, look_again_forever
 from .tickets import Ticket, read_ticket, ticket_address
 
 _log = logging.getLogger("tarry.waiting")
@@ -45,7 +47,8 @@ class WaitingInstance:
 
     def __init__(self) -> None:
         self._front = FrontClient(conf().RETRY_FRONT) if conf().RETRY_FRONT else None
-        self.waiting = WaitingClients(self._front)
+        notices = None if is_cluster(conf().CACHE_URL) else NoticeListener()  # each of its nodes would pass all on
+        self.waiting = WaitingClients(self._front, notices)
         self._per_network: dict[str, int] = {}
         self._clients = stores.async_clients()
         self._asking = asyncio.Semaphore(MAX_STATUS_LOOKS)
@@ -56,6 +59,9 @@ class WaitingInstance:
             asyncio.create_task(_run_forever(self.waiting.look_forever)),
             asyncio.create_task(_run_forever(lambda: look_again_forever(self.waiting))),
         ]
+        if notices:
+            listening = _run_forever(lambda: notices.listen_forever(self.waiting))
+            self._tasks.append(asyncio.create_task(listening))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -96,7 +102,8 @@ class WaitingInstance:
         with self._take_place(asked.address) as refusal:
             if refusal or self.waiting.closing:
                 return True
-            return await self.waiting.wait(ticket, asked.host, receive, seconds) is not WaitOutcome.GONE
+            client = await self.waiting.wait(ticket, asked.host, receive, seconds)
+            return client.outcome is not WaitOutcome.GONE
 
     async def _look(self, ticket: Ticket) -> tuple[LookResult | Exception, str]:
         """Returns the state of the content, and the sentence for people; empty if the work is not claimed."""
@@ -127,18 +134,21 @@ class WaitingInstance:
     async def _wait(self, ticket: Ticket, asked: ClientRequest, receive: Receive) -> ClientReply | None:
         seconds = min(ticket.seconds_left(time.time()), _most_seconds(ticket))
         is_last = ticket.hop >= conf().RETRY_MAX_WAITS or seconds < conf().DEFAULT_RETRY_TIMEOUT
+        client: WaitingClient | None = None
         if self.waiting.closing:
             outcome = WaitOutcome.CLOSING
         elif ticket.hop > conf().RETRY_MAX_WAITS or seconds <= 0:
             return await self._give_up(ticket, asked)
         else:
-            outcome = await self.waiting.wait(ticket, asked.host, receive, seconds)
+            client = await self.waiting.wait(ticket, asked.host, receive, seconds)
+            outcome = client.outcome
         metrics.count_answer("retry", outcome.value)
         match outcome:
             case WaitOutcome.GONE:
                 return None
             case WaitOutcome.READY:
-                return await self._deliver(ticket, asked) or _send_back_reply(ticket, asked)
+                notice = client.notice if client else None
+                return await self._deliver(ticket, asked, notice) or _send_back_reply(ticket, asked)
             case WaitOutcome.CLOSING:
                 return _wait_on_reply(ticket, "reload")
             case WaitOutcome.TIME_UP if is_last or ticket.page is not None:
@@ -146,21 +156,30 @@ class WaitingInstance:
             case WaitOutcome.TIME_UP:
                 return _wait_on_reply(ticket.next_hop(), "wait")
 
-    async def _deliver(self, ticket: Ticket, asked: ClientRequest) -> ClientReply | None:
+    async def _deliver(self, ticket: Ticket, asked: ClientRequest, notice: StoredNotice | None) -> ClientReply | None:
         """Answers a request that main has handed over, if all that main would do is to serve fresh content."""
         version = _LEAST_VERSION.search(asked.query) if asked.front == X_FRONT_HANDED and asked.is_simple else None
-        if version is None or self._delivering >= MAX_DELIVERIES:
+        if version is None:
             return None
-        self._delivering += 1
-        try:
-            [found] = await stores.run_all(self._clients, [contents.read_content(ticket.content_key)])
-        finally:
-            self._delivering -= 1
-        if found is None or isinstance(found, Exception) or not found.is_fresh(int(version[1])):
+        found = notice.read_content() if notice else None
+        if found is None:
+            found = await self._read_content(ticket.content_key)
+        if found is None or not found.is_fresh(int(version[1])):
             return None
         if not is_picture(found.content_type):  # the policies of pages are main's
             return None
         return responses.picture_reply(found, ticket.redirect, datetime.now(UTC))
+
+    async def _read_content(self, content_key: str) -> Content | None:
+        """Reads content for a delivery. Returns None if there is none, or too many others are read."""
+        if self._delivering >= MAX_DELIVERIES:
+            return None
+        self._delivering += 1
+        try:
+            [found] = await stores.run_all(self._clients, [contents.read_content(content_key)])
+        finally:
+            self._delivering -= 1
+        return None if isinstance(found, Exception) else found
 
     async def _give_up(self, ticket: Ticket, asked: ClientRequest) -> ClientReply:
         """Answers a client whose waits, patience or own time limit are used up. The preparation goes on."""

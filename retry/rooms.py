@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -19,6 +20,7 @@ from yarl import URL
 
 from . import claim_state, claims, metrics, stores
 from .conf import conf
+from .contents import StoredNotice
 from .decision import LookResult, look_up_content
 from .tickets import Ticket
 
@@ -32,7 +34,10 @@ class WaitOutcome(Enum):
 
 @dataclass(slots=True, eq=False)
 class WaitingClient:
-    """One waiting client. `until` is its own limit, `earliest` that of its way back, in the loop's time."""
+    """One waiting client. `until` is its own limit, `earliest` that of its way back, in the loop's time.
+
+    `notice` is that of its content, if this was stored while it waited.
+    """
 
     host: str
     ticket: Ticket
@@ -42,6 +47,7 @@ class WaitingClient:
     deadline: asyncio.Timeout
     outcome: WaitOutcome = WaitOutcome.TIME_UP
     leaving: bool = False
+    notice: StoredNotice | None = None
 
     def release(self, outcome: WaitOutcome) -> None:
         self.end_at(0, outcome)
@@ -127,17 +133,29 @@ MAX_LOOKS_AT_ONCE = 500
 Receive = Callable[[], Awaitable[object]]
 
 
+class ContentWatch(Protocol):
+    """Passes on the notices of contents."""
+
+    def add(self, content_key: str) -> None: ...
+
+    def discard(self, content_key: str) -> None: ...
+
+
 class WaitingClients:
-    def __init__(self, front: FrontClient | None) -> None:
+    def __init__(self, front: FrontClient | None, watch: ContentWatch | None = None) -> None:
         self.closing = False
         self.count = 0
         self._rooms: dict[str, dict[str, Room]] = {}
         self._to_look: asyncio.Queue[Room] = asyncio.Queue()
         self._front = front
+        self._watch = watch
         self._releases: set[asyncio.Task[None]] = set()
 
-    async def wait(self, ticket: Ticket, host: str, receive: Receive, seconds: float) -> WaitOutcome:
-        """Waits until there is an answer, the time is up, the process closes or the client leaves."""
+    async def wait(self, ticket: Ticket, host: str, receive: Receive, seconds: float) -> WaitingClient:
+        """Waits until there is an answer, the time is up, the process closes or the client leaves.
+
+        Returns the client with the outcome.
+        """
         now = asyncio.get_running_loop().time()
         until, deadline = now + seconds, asyncio.timeout_at(now + seconds)
         earliest = now if ticket.earliest is None else min(now + ticket.earliest - time.time(), until)
@@ -151,7 +169,17 @@ class WaitingClients:
             pass  # the outcome was set when the deadline was
         finally:
             self._leave(room, client)
-        return client.outcome
+        return client
+
+    def stored(self, notice: StoredNotice) -> None:
+        """Sends the clients of stored content back. Its work ends a moment later."""
+        room = self._rooms.get(notice.work_key, {}).get(notice.content_key)
+        if room is None:
+            return
+        if len(room.clients) < CROWD_CLIENTS:
+            for client in room.clients:
+                client.notice = notice
+        self._release_soon(room, fill=True)
 
     def finished(self, work_key: str, outcome: str) -> None:
         """Sends the clients of ended work back. After an abandoned claim, looks again."""
@@ -194,6 +222,8 @@ class WaitingClients:
         room = rooms.get(ticket.content_key)
         if room is None:
             room = rooms[ticket.content_key] = Room(ticket.work_key, ticket.content_key)
+            if self._watch is not None:
+                self._watch.add(room.content_key)
         room.clients.add(client)
         if not room.settled:
             self._ask(room)
@@ -213,6 +243,8 @@ class WaitingClients:
         rooms = self._rooms.get(room.work_key, {})
         if rooms.get(room.content_key) is room:
             del rooms[room.content_key]
+            if self._watch is not None:
+                self._watch.discard(room.content_key)
             if not rooms:
                 del self._rooms[room.work_key]
 

@@ -332,9 +332,9 @@ class SentinelClient(redis.asyncio.Redis):
 AsyncClient = redis.asyncio.Redis | ClusterClient
 
 
-def make_async_client(url: str, timeout: float) -> AsyncClient:
-    """A new client for the running event loop, which fails fast. The caller closes it."""
-    limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+def make_async_client(url: str, timeout: float, **options: Any) -> AsyncClient:
+    """A new client for the running event loop, which fails fast. The caller closes it. A Cluster's has no options."""
+    limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **options}
     limits["retry"] = AsyncRetry(NoBackoff(), 0)
     if server_urls.is_cluster(url):
         return ClusterClient(url, timeout)
@@ -343,8 +343,8 @@ def make_async_client(url: str, timeout: float) -> AsyncClient:
     parts = ServerUrl.parse(url)
     asking: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **parts.sentinel_login}
     sentinel = redis.asyncio.sentinel.Sentinel(parts.nodes, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-    options = {"redis_class": SentinelClient, "db": parts.database, **parts.login, **limits}
-    return pack_commands(sentinel.master_for(parts.service, **options))
+    given = {"redis_class": SentinelClient, "db": parts.database, **parts.login, **limits}
+    return pack_commands(sentinel.master_for(parts.service, **given))
 
 
 def has_moved(reply: Reply) -> bool:

@@ -1,20 +1,23 @@
 """Keeps a Redis subscription alive through lost connections, restarts and silent peers.
 
-Passes the ends of work on to the waiting clients.
+Passes the ends of work on to the waiting clients, and before these the notices of contents.
 """
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from .claims import FINISHED_CHANNEL
+from .contents import StoredNotice, content_name
 from .rooms import WaitingClients
+from .scripts import Server
 from .servers import ClusterClient
-from .stores import async_client
+from .stores import subscribing_client
 
 SILENCE_SECONDS = 5.0
 RETRY_PAUSE_SECONDS = 0.2
@@ -23,11 +26,16 @@ LOOK_AGAIN_SECONDS = 2.0
 MessageHandler = Callable[[bytes | None], None]
 """Takes each message; None stands for a new subscription: messages before it are lost."""
 
+Sender = Callable[[Any], Coroutine[None, None, None]]
+"""Sends commands on the connection of a subscription, for as long as it stands."""
+
 _log = logging.getLogger("tarry.subscribing")
 
 
-async def listen_forever(channel: str, hear: MessageHandler) -> None:
-    """Passes on the messages of a channel of `state`. Does not return; ends by cancellation."""
+async def listen_forever(
+    channel: str, hear: MessageHandler, server: Server = "state", send: Sender | None = None
+) -> None:
+    """Passes on the messages of a channel. Does not return; ends by cancellation."""
     is_lost = False
 
     def heard(data: bytes | None) -> None:
@@ -37,7 +45,7 @@ async def listen_forever(channel: str, hear: MessageHandler) -> None:
 
     while True:
         try:
-            await _listen_once(channel, heard)
+            await _listen_once(server, channel, heard, send)
         except (RedisError, OSError) as error:
             if not is_lost:  # once for each outage
                 _log.warning("subscription lost", extra={"channel": channel, "error": str(error)})
@@ -56,6 +64,53 @@ async def hear_ends_forever(waiting: WaitingClients) -> None:
             waiting.finished(work_key, outcome)
 
     await listen_forever(FINISHED_CHANNEL, pass_on)
+
+
+CONTENTS_CHANNEL = "retry:contents"
+"""A channel of `cache` without messages, by which a watch tells that its subscription stands."""
+
+MAX_WATCHED = 200
+"""Contents that a process watches at a time."""
+
+
+class NoticeListener:
+    """Hears of contents with waiting clients from `cache`, as soon as they are stored and before their work ends.
+
+    A notice that is lost has no effect but a later answer. A name stays subscribed until others follow it.
+    """
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._has_more = asyncio.Event()
+
+    def add(self, content_key: str) -> None:
+        if len(self._names) < MAX_WATCHED:
+            self._names.add(content_name(content_key))
+            self._has_more.set()
+
+    def discard(self, content_key: str) -> None:
+        self._names.discard(content_name(content_key))
+
+    async def listen_forever(self, waiting: WaitingClients) -> None:
+        """Passes the notices on to the waiting clients. Does not return; ends by cancellation."""
+
+        def pass_on(message: bytes | None) -> None:
+            if message is not None:
+                waiting.stored(StoredNotice.parse(message))
+
+        await listen_forever(CONTENTS_CHANNEL, pass_on, "cache", self._subscribe_forever)
+
+    async def _subscribe_forever(self, connection: Any) -> None:
+        subscribed: set[str] = set()
+        while True:
+            self._has_more.clear()
+            names = set(self._names)
+            if new := names - subscribed:
+                old = subscribed - names
+                commands = [("SUBSCRIBE", *new), *([("UNSUBSCRIBE", *old)] if old else [])]
+                await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+                subscribed = names
+            await self._has_more.wait()
 
 
 async def look_again_forever(waiting: WaitingClients) -> None:
@@ -78,23 +133,38 @@ async def _read_message(connection: Any) -> list[Any] | None:
     return found if isinstance(found, list) else [found]
 
 
-async def _listen_once(channel: str, hear: MessageHandler) -> None:
-    client = async_client("state")
+async def _listen_once(server: Server, channel: str, hear: MessageHandler, send: Sender | None) -> None:
+    client = subscribing_client(server)
     try:
         node = await client.any_node() if isinstance(client, ClusterClient) else client
         async with node.pubsub() as subscription:
             await subscription.subscribe(channel)
-            asked = False
-            while True:
-                message = await _read_message(subscription.connection)
-                if message is None and asked:
-                    raise RedisError("no answer to a ping")  # the peer is gone without a word
-                if message is None:
-                    await subscription.ping()
-                elif message[0] == b"subscribe":
-                    hear(None)
-                elif message[0] == b"message":
-                    hear(message[2])
-                asked = message is None
+            sending = asyncio.create_task(_send(send, subscription.connection)) if send else None
+            try:
+                await _pass_messages_on(subscription, hear)
+            finally:
+                if sending:
+                    sending.cancel()
     finally:
         await client.aclose()
+
+
+async def _send(send: Sender, connection: Any) -> None:
+    with suppress(RedisError, OSError):  # the reader meets the same error
+        await send(connection)
+
+
+async def _pass_messages_on(subscription: Any, hear: MessageHandler) -> None:
+    """Does not return. Raises RedisError when the server does not answer."""
+    asked = False
+    while True:
+        message = await _read_message(subscription.connection)
+        if message is None and asked:
+            raise RedisError("no answer to a ping")  # the peer is gone without a word
+        if message is None:
+            await subscription.ping()
+        elif message[0] == b"subscribe":
+            hear(None)
+        elif message[0] == b"message":
+            hear(message[2])
+        asked = message is None

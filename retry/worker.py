@@ -172,7 +172,7 @@ def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
     task, began = _task_name(work_key), time.monotonic()
     try:
         with LEASES.keep(work_key, token):
-            _store_contents(preparer(), token, began)
+            _store_contents(preparer(), work_key, token, began)
         took = time.monotonic() - began
         _end_claim(task, "stored", took, claims.finish_stored_call(work_key, token, took))
     except PreparationError as error:
@@ -188,10 +188,11 @@ def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
         _fail_preparation(task, work_key, token, began, PreparationError("The preparation failed."))
 
 
-def _store_contents(prepared: Mapping[str, Prepared], token: int, began: float) -> None:
+def _store_contents(prepared: Mapping[str, Prepared], work_key: str, token: int, began: float) -> None:
     """Stores all contents of the work in one trip, each behind its fence (reply 0: newer content is there)."""
     stored_at, cost_seconds = datetime.now(UTC), time.monotonic() - began
-    calls = [contents.store_call(key, content, token, stored_at, cost_seconds) for key, content in prepared.items()]
+    stored = (token, stored_at, cost_seconds, work_key)
+    calls = [contents.store_call(key, content, *stored) for key, content in prepared.items()]
     if len(calls) == 1:
         stores.execute_patiently(calls[0])  # in half the time
     else:

@@ -2,11 +2,13 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from retry import contents, stores
-from retry.contents import Content, Prepared
+from retry.contents import Content, Prepared, StoredNotice
+from retry.scripts import ScriptCall
 from tests.conftest import RedisServers
 
 pytestmark = pytest.mark.usefixtures("servers")
@@ -106,3 +108,41 @@ def test_content_is_about_to_expire_for_two_hot_windows_and_its_cost_but_half_it
 ) -> None:
     content = Content(b"", "", "", STORED, cost, None, 0, left, given)
     assert content.is_about_to_expire(hot_seconds=5) is expected
+
+
+def hear(servers: RedisServers, *calls: ScriptCall) -> list[StoredNotice]:
+    """The notices of content `k` while the calls run."""
+    untyped: Any = servers.cache.client
+    with untyped.pubsub(ignore_subscribe_messages=True) as subscription:
+        subscription.subscribe(contents.content_name("k"))
+        subscription.get_message(timeout=5)
+        for call in calls:
+            stores.execute_call(call)
+        found = [subscription.get_message(timeout=5)]
+        while found[-1] is not None:
+            found.append(subscription.get_message(timeout=0.05))
+        return [StoredNotice.parse(message["data"]) for message in found if message]
+
+
+def stored(content: Prepared, token: int = 1, work: str = "w") -> ScriptCall:
+    return contents.store_call("k", content, token, STORED, 0.25, work)
+
+
+def test_a_notice_of_stored_content_has_its_record_unless_that_is_large(servers: RedisServers) -> None:
+    large = b"x" * (contents.MAX_NOTICE_BYTES + 1)
+    small, empty = hear(servers, stored(prepared(b"a\nb", version=3)), stored(prepared(large)))
+    assert (small.work_key, small.content_key, empty.work_key, empty.content_key) == ("w", "k", "w", "k")
+    content = small.read_content()
+    assert content is not None
+    assert (content.body, content.content_type, content.version) == (b"a\nb", "image/png", 3)
+    assert (content.stored_at, content.last_modified, content.given_seconds) == (STORED, STORED, 60)
+    assert content.is_fresh(3)
+    assert empty.read_content() is None
+
+
+def test_there_is_no_notice_of_content_without_a_work_or_behind_the_fence_or_gone_at_once(
+    servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = [stored(prepared(), 2, work=""), stored(prepared(), 1)]
+    monkeypatch.setattr(contents, "SERVABLE_SECONDS", 0)
+    assert hear(servers, *calls, stored(prepared(fresh=0, stale=0), 3)) == []

@@ -23,6 +23,7 @@ from retry.instance import WaitingInstance
 from retry.responses import ClientRequest
 from retry.tickets import Ticket, read_ticket, ticket_address
 from retry.work import Work
+from tests.conftest import RedisServers
 from tests.support import clock
 from tests.support.claim_calls import look
 from tests.support.waiting_clients import BACK, KEY, answered, asked, begin, is_back, joined, played, present, settled
@@ -249,6 +250,50 @@ async def test_a_fresh_picture_is_delivered_to_a_request_that_main_has_handed_ov
     if is_delivered:
         of_main = through_middleware(lambda request: serve_or_defer(request, KEY, work, version=3))
         assert (reply.status, {**reply.headers, "Content-Length": "4"}) == (200, dict(of_main.headers))
+
+
+async def watched(servers: RedisServers, key: str = KEY) -> None:
+    """Returns when the instance hears of the content at once."""
+    name = contents.content_name(key)
+    while not servers.cache.client.pubsub_numsub(name)[0][1]:
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("body", [b"tile", b"x" * (contents.MAX_NOTICE_BYTES + 1)], ids=["small", "large"])
+@played
+async def test_a_picture_is_delivered_as_soon_as_it_is_stored_and_before_its_work_ends(
+    instance: WaitingInstance, work: Work, servers: RedisServers, settings: Settings, body: bytes
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    begin(work)
+    handed = asked(work, front="handed", is_simple=True)
+    handed = replace(handed, query=handed.query + b"&least_version=3")
+    waiting = asyncio.create_task(answered(instance, handed))
+    await settled(instance, work)
+    await watched(servers)
+    content = Prepared(body, "image/png", 60, 600, version=3)
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key))
+    reply = await clock.within(1, waiting)
+    assert (reply.status, reply.body) == (200, body)
+    assert isinstance(look(work), claim_state.ClaimTaken)
+
+
+@played
+async def test_clients_are_sent_back_when_their_content_is_stored_and_those_of_other_work_wait_on(
+    instance: WaitingInstance, work: Work, servers: RedisServers
+) -> None:
+    other = replace(work, key="paint:a:2")
+    begin(work)
+    begin(other)
+    [waiting] = await joined(instance, work)
+    [of_other] = await joined(instance, other)
+    await watched(servers)
+    content = Prepared(b"tile", "image/png", 60, 600)
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key))
+    assert is_back(await clock.within(1, waiting))
+    assert not of_other.done()
+    instance.waiting.close()
+    await of_other
 
 
 def through_middleware(view: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
