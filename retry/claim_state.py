@@ -9,18 +9,23 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class ClaimBegun:
-    """The claim is ours: hand the work over, with this token, or abandon it."""
+    """The claim is ours: hand the work over, with this token, or abandon it.
+
+    With `is_sent`, the step that made the claim has handed the work over.
+    """
 
     token: int
     wait_seconds: float
+    is_sent: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPromoted:
-    """An earlier claim waits in a slower lane: hand a second copy over, with the same token."""
+    """An earlier claim waits in a slower lane: hand a second copy over, with the same token, unless it `is_sent`."""
 
     token: int
     wait_seconds: float
+    is_sent: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,10 @@ def read_claim_state(reply: Reply) -> ClaimState:
             return WorkDone(outcome, int(wait_ms) / 1000)
         case ["claimed", token, wait_ms, state]:
             return ClaimTaken(int(token), int(wait_ms) / 1000, state == "running")
-        case ["promoted", token, wait_ms]:
-            return ClaimPromoted(int(token), int(wait_ms) / 1000)
-        case ["begun", token, wait_ms]:
-            return ClaimBegun(int(token), int(wait_ms) / 1000)
+        case ["promoted", token, wait_ms, is_sent]:
+            return ClaimPromoted(int(token), int(wait_ms) / 1000, bool(is_sent))
+        case ["begun", token, wait_ms, is_sent]:
+            return ClaimBegun(int(token), int(wait_ms) / 1000, bool(is_sent))
         case ["full", wait_ms]:
             return LaneFull(int(wait_ms) / 1000)
         case _:

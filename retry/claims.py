@@ -5,7 +5,7 @@ Also reads the durations that the ends of claims record by kind of work.
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, takewhile
 from statistics import fmean
@@ -71,29 +71,36 @@ def look_call(work_key: str, *, cache_is_away: bool = False) -> ScriptCall:
     return _make_look_call(work_key, "away" if cache_is_away else "look", "", "", "")
 
 
-def begin_call(work: Work, *, refresh: bool, client: str = "", popular: str = "") -> ScriptCall:
+def begin_call(work: Work, *, refresh: bool, client: str = "", popular: str = "", message: str = "") -> ScriptCall:
     """The call that asks for the state of the work, and claims it if it is free and the lane has room.
 
     `client` names the network that asks: each round of the lane has one work of each client. Without, the site itself
     asks. Popular work takes turns with all other: `popular` is popularity.describe_content(), or empty for work that is
-    not. See lua/parts/lane_rounds.lua.
+    not. See lua/parts/lane_rounds.lua. A claim sends the `message`, if there is one: see lanes.write_claim_message().
     """
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
     if conf().RETRY_LANES[lane].get("first_partition") and not work.key.startswith(FIRST_PARTITION):
         raise ValueError(f"The key of work in the lane {lane} must begin with {FIRST_PARTITION}, not as {work.key}.")
     mode: LookMode = "refresh" if refresh else "begin"
-    return _make_look_call(work.key, mode, work.kind, lane, spec, client, popular)
+    return _make_look_call(work.key, mode, work.kind, lane, spec, client, popular, message)
 
 
 def _make_look_call(  # noqa: PLR0917  # the arguments of a script
-    work_key: str, mode: LookMode, kind: str, lane: str, spec: str, client: str = "", popular: str = ""
+    work_key: str,
+    mode: LookMode,
+    kind: str,
+    lane: str,
+    spec: str,
+    client: str = "",
+    popular: str = "",
+    message: str = "",
 ) -> ScriptCall:
     lanes = conf().RETRY_LANES
     limit, workers = conf().lane_share(lane) if lane else (0, 1)
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     is_published = bool(lane) and "publisher" in lanes[lane]
-    asked = (client, popular, "1" if is_published else "", _write_terms(**_end_terms()))
+    asked = (client, popular, "1" if is_published else "", _write_terms(**_end_terms()), message)
     arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS, *asked)
     return _call_at(work_key, "look", *arguments, *faster_lanes)
 
@@ -110,6 +117,19 @@ def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
 def start_next_call(lane: str, work_key: str, nonce: str) -> ScriptCall:
     """The call that starts the first work of the lane in that work's partition, or this one if none waits there."""
     return _call_at(work_key, "start_next", start_terms(), lane, nonce, work_key)
+
+
+def start_first_call(lanes: Sequence[str], nonce: str) -> ScriptCall:
+    """The call that starts the first work of the first of the lanes that has one. `state` must have one partition."""
+    return ScriptCall("state", "start_first", [_root(0)], [start_terms(), nonce, *lanes])
+
+
+def read_started_in_lane(reply: Reply, nonce: str) -> tuple[str, StartedWork] | None:
+    """Reads the reply of start_first.lua. Returns the lane and the work, or None if none was started or skipped."""
+    assert isinstance(reply, list)
+    *started, lane = reply
+    found = replace(read_started(started), nonce=nonce)
+    return (lane.decode(), found) if found.outcome in {STARTED, SKIPPED} else None
 
 
 def read_started(reply: Reply) -> StartedWork:

@@ -160,6 +160,8 @@ def _claim_action(found: LookResult, version: int, seen: Content | None) -> Hand
     match found.state:
         case ClaimBegun(token, _) if found.content is not None and _came_in_between(found.content, version, seen):
             return TakeBack(token)
+        case ClaimBegun(is_sent=True) | ClaimPromoted(is_sent=True):
+            return None
         case ClaimBegun(token, _):
             return HandOver(token, ours=True)
         case ClaimPromoted(token, _):

@@ -94,8 +94,8 @@ def find_answer(content_key: str, work: Work, version: int, client: str = "") ->
     if seen and seen.is_fresh(version) and not _refreshes_early(seen, content_key):
         return Serve(seen, stale=False, why="hit")
     try:
-        popular = "" if seen else popularity.describe_content(content_key)
-        question = claims.begin_call(work, refresh=seen is not None, client=client, popular=popular)
+        popular, message = ("", "") if seen else _describe_first_request(content_key, work)
+        question = claims.begin_call(work, refresh=seen is not None, client=client, popular=popular, message=message)
         found = stores.run_steps(look_up_content(question, content_key, with_body=True, was_missing=seen is None))
         answer, action = decide_answer(found, version, seen)
         if isinstance(action, TakeBack):
@@ -105,6 +105,14 @@ def find_answer(content_key: str, work: Work, version: int, client: str = "") ->
     except (StoreUnavailable, QueueUnavailable) as error:
         return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else _outage_refusal(error)
     return answer
+
+
+def _describe_first_request(content_key: str, work: Work) -> tuple[str, str]:
+    """The description of the popularity of content that is not there, and the message that its claim sends.
+
+    Content that is there may be newer after the claim: then its work is taken back.
+    """
+    return popularity.describe_content(content_key), lanes.write_claim_message(work, work.lane)
 
 
 def _answer_without_cache(work: Work) -> Decision:

@@ -7,11 +7,11 @@ from typing import cast
 
 from django.utils.module_loading import import_string
 
-from . import messages, metrics, stores
+from . import messages, metrics, server_urls, stores
 from .conf import conf
 from .errors import QueueUnavailable, StoreUnavailable
 from .scripts import Reply, ScriptCall
-from .work import Argument
+from .work import Argument, Work
 
 Publisher = Callable[[str, str, int, Sequence[Argument], str], None]
 """Takes task, work key, token, arguments and lane. Raises QueueUnavailable.
@@ -34,6 +34,21 @@ def publish_work(task: str, work_key: str, token: int, arguments: Sequence[Argum
         load_publisher(named)(task, work_key, token, arguments, lane)
     else:
         send_task(task, [work_key, token, *arguments], lane)
+
+
+UNKNOWN_TOKEN = 0
+"""The token in a message that was written before its claim: workers of lanes start the first work there, by its own."""
+
+
+def write_claim_message(work: Work, lane: str) -> str:
+    """The message for the lane that the script of a claim can send itself; empty where publish_work() must follow.
+
+    It can where the lane is a queue of Celery in `state`, and `state` no Cluster.
+    """
+    is_elsewhere = conf().QUEUES_URL or server_urls.is_cluster(conf().REDIS_URL)
+    if is_elsewhere or lane not in conf().RETRY_LANES or "publisher" in conf().RETRY_LANES[lane]:
+        return ""
+    return messages.write_message(work.task, [work.key, UNKNOWN_TOKEN, *work.arguments], lane)
 
 
 def republish_work(spec: str | bytes, work_key: str, token: int, lane: str) -> None:

@@ -78,7 +78,7 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
     if started.outcome != claims.STARTED:
         return  # another copy got there first, the claim is gone, or no client waits any longer
     if started.spec and (started.work_key, started.token) != (work_key, token):
-        _call_task(started)
+        call_task(started)
     else:
         _prepare_started(started, preparer)
 
@@ -106,8 +106,16 @@ def _message_of_celery() -> tuple[str, Message]:
     return lane, Message(str(current_task.name), tuple(request.args or ()), {})
 
 
-def _call_task(started: StartedWork) -> None:
-    """Calls the task of a work that has started instead of the one in the message."""
+def is_fit() -> bool:
+    """Tells whether this process has all that work needs, as far as it is known."""
+    return not _lacking
+
+
+def call_task(started: StartedWork) -> None:
+    """Calls the task of a work that has started, or was skipped, instead of the one in the message."""
+    if started.outcome == claims.SKIPPED:
+        metrics.count_skip(_task_name(started.work_key))
+        return
     spec = json.loads(started.spec)
     called = _started_before.set(started)
     try:

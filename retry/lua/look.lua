@@ -4,15 +4,16 @@
 -- needs: root popularity tokens turns claim_skip lane_rounds
 -- KEYS: root
 -- ARGV: work kind mode("look"|"away"|"begin"|"refresh") lane limit workers(of this partition) spec default_ms client("" the site itself)
---       popular("1"|""|JSON: kind key least) is_published("1"|"": its publisher orders it) terms(done_ms channel) | faster lanes
--- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms state
---    | full wait_ms | begun token wait_ms | promoted token wait_ms | unknown
+--       popular("1"|""|JSON: kind key least) is_published("1"|"": its publisher orders it) terms(done_ms channel)
+--       message(for the lane's queue, if that is in this server, or "") | faster lanes
+-- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms state | full wait_ms
+--    | begun token wait_ms is_sent("1"|"") | promoted token wait_ms is_sent | unknown
 local work, kind, mode, lane = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local claim, done, failure = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
 local claims, queued = root .. ':claims', root .. ':queued:' .. lane
 local limit, workers = tonumber(ARGV[5]), tonumber(ARGV[6])
 local spec, default_ms, client = ARGV[7], tonumber(ARGV[8]), ARGV[9]
-local is_published, terms = ARGV[11] == '1', cjson.decode(ARGV[12])
+local is_published, terms, message = ARGV[11] == '1', cjson.decode(ARGV[12]), ARGV[13]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -36,6 +37,13 @@ local function sweep_after(wait)
   redis.call('ZADD', claims, now + (is_published and math.min(60000, math.max(5000, 2 * wait)) or 5000), work)
 end
 
+-- Comes before all other writes of a claim: a server that is out of memory refuses it, and nothing has changed.
+local function send_message()
+  if message == '' then return '' end
+  redis.call('LPUSH', lane, message)
+  return '1'
+end
+
 -- Where a publisher orders the works, its own backlogs are bounded, and the last place says nothing.
 local function takes_another(ahead)
   if has_room(lane, client, limit, ahead) then return true end
@@ -43,7 +51,7 @@ local function takes_another(ahead)
 end
 
 local function is_slower(other)
-  for place = 13, #ARGV do
+  for place = 14, #ARGV do
     if ARGV[place] == other then return false end
   end
   return other ~= lane
@@ -70,7 +78,7 @@ if held[1] then
     if not before then return {'claimed', held[1], whole(wait), held[2]} end
     wait = expected_wait(before)
     redis.call('HSET', claim, 'expected', whole(now + wait))
-    if is_published then return {'promoted', held[1], whole(wait)} end
+    if is_published then return {'promoted', held[1], whole(wait), ''} end
     return {'claimed', held[1], whole(wait), held[2]}
   end
   -- Wanted work in a slower lane, or work whose message seems lost: a second copy, with the same token.
@@ -78,6 +86,7 @@ if held[1] then
   if not (seems_lost and ahead < limit or not seems_lost and takes_another(ahead)) then
     return {'claimed', held[1], whole(wait), held[2]}
   end
+  local is_sent = send_message()
   if seems_lost then
     wait = expected_wait(redis.call('ZSCORE', queued, work) and count_before(work, lane) or ahead)
   else
@@ -86,7 +95,7 @@ if held[1] then
   end
   redis.call('HSET', claim, 'expected', whole(now + wait))
   sweep_after(wait)
-  return {'promoted', held[1], whole(wait)}
+  return {'promoted', held[1], whole(wait), is_sent}
 end
 
 local outcome, left = redis.call('HGET', done, 'outcome'), redis.call('PTTL', done)
@@ -98,10 +107,11 @@ if mode == 'look' then return {'unknown'} end
 
 local ahead = redis.call('ZCARD', queued)
 if not takes_another(ahead) then return {'full', whole(expected_wait(ahead))} end
+local is_sent = send_message()
 local wait = expected_wait(join_lane(work, lane, client, is_popular()))
 
 local token = next_token()
 redis.call('HSET', claim, 'token', token, 'state', 'queued', 'kind', kind, 'since', whole(now),
   'asked', whole(now), 'expected', whole(now + wait), 'spec', spec)
 sweep_after(wait)
-return {'begun', token, whole(wait)}
+return {'begun', token, whole(wait), is_sent}

@@ -29,6 +29,8 @@ STALE = Content(b"x", "image/png", '"e"', NOON - timedelta(hours=1), 0.1, None, 
     [
         (claim_state.ClaimBegun(7, 2), Defer(2, "begun"), HandOver(7, ours=True)),
         (claim_state.ClaimPromoted(7, 2), Defer(2, "promoted"), HandOver(7, ours=False)),
+        (claim_state.ClaimBegun(7, 2, is_sent=True), Defer(2, "begun"), None),
+        (claim_state.ClaimPromoted(7, 2, is_sent=True), Defer(2, "promoted"), None),
         (claim_state.ClaimTaken(7, 2), Defer(2, "claimed"), None),
         (claim_state.WorkFailed(504, "No.", 3), Fail(504, "No.", 3), None),
         (claim_state.WorkDone("stored", 4), Refuse(4, "prepared and gone again"), None),

@@ -15,15 +15,19 @@ from django.test import RequestFactory
 from pytest_django import Settings
 
 from retry import claim_state, claims, contents, headers, popularity, stores
+from retry.conf import conf
 from retry.contents import Prepared
 from retry.decision import Refuse
 from retry.deferral import find_answer, serve_or_defer
 from retry.errors import QueueUnavailable, StoreUnavailable
+from retry.lanes import write_claim_message
+from retry.messages import read_message
 from retry.scripts import ScriptCall
 from retry.tickets import MAX_REDIRECT_CHARACTERS, Ticket, read_ticket
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support.claim_calls import begun, fail, finish, look, start
+from tests.unit.conftest import close_breakers
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
@@ -438,3 +442,57 @@ def test_nothing_else_is_handed_over(work: Work, settings: Settings, delivery: s
     settings.RETRY_DELIVERY = delivery
     assert ask(work, x_front=mark).status_code == 302
     assert ask(work).status_code == 302
+
+
+@pytest.fixture
+def _sent_by_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retry.lanes.write_claim_message", write_claim_message)
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=AssertionError("a second step")))
+
+
+def messages(servers: RedisServers, lane: str = "paint.now") -> list[str]:
+    return [read_message(text).arguments[0] for text in servers.state.client.lrange(lane, 0, -1)]
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+def test_the_step_that_claims_the_work_puts_its_message_into_the_lane(work: Work, servers: RedisServers) -> None:
+    for _ in range(2):
+        assert ask(work).status_code == 302
+    assert messages(servers) == [work.key]
+    assert isinstance(look(work), claim_state.ClaimTaken)
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+def test_promoted_work_has_a_message_in_its_faster_lane(work: Work, servers: RedisServers) -> None:
+    begun(work, refresh=True)
+    assert ask(work).status_code == 302
+    assert messages(servers) == [work.key]
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+def test_a_full_lane_gets_no_message(work: Work, servers: RedisServers, settings: Settings) -> None:
+    settings.RETRY_LANES = {**conf().RETRY_LANES, "paint.now": {"limit": 1, "workers": 1}}
+    assert ask(replace(work, key="first")).status_code == 302
+    assert ask(work).status_code == 503
+    assert messages(servers) == ["first"]
+
+
+def test_the_refresh_of_content_that_is_there_is_published_after_its_claim(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retry.lanes.write_claim_message", write_claim_message)
+    store(fresh=0)
+    assert ask(work).status_code == 200
+    assert [read_message(text).arguments[1] for text in servers.state.client.lrange("paint.refresh", 0, -1)] != [0]
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+def test_a_state_that_is_out_of_memory_refuses_the_claim_with_its_message(work: Work, servers: RedisServers) -> None:
+    servers.state.client.config_set("maxmemory", 1)
+    try:
+        assert ask(work).status_code == 503
+    finally:
+        servers.state.client.config_set("maxmemory", 0)
+    close_breakers()
+    assert look(work) == claim_state.WorkUnknown()
+    assert messages(servers) == []

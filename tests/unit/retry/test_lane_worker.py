@@ -7,9 +7,11 @@ import pytest
 from celery import current_app
 from pytest_django import Settings
 
-from retry import lane_worker, lanes, stores, worker
+from retry import claims, lane_worker, lanes, stores, worker
 from retry.lane_worker import LaneWorker
+from retry.work import Work
 from tests.conftest import RedisServers
+from tests.support.claim_calls import begun, queued_key
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -38,7 +40,7 @@ def work(*, in_turn: bool = True, messages: int, queues: tuple[str, ...] = ("pai
     for _ in range(messages):
         found = working._take_message()
         assert found
-        working.handle(*found)
+        working.handle(found)
 
 
 def publish(number: int, lane: str = "paint.now", task: str = "noted") -> None:
@@ -104,3 +106,75 @@ def test_a_task_that_takes_too_long_ends_its_process(monkeypatch: pytest.MonkeyP
     publish(1)
     work(messages=1)
     assert told == [30, 0]
+
+
+def paint(number: int, lane: str = "paint.now") -> Work:
+    return Work(f"w:{number}", "w", lane, "paint.refresh", "noted", ("a", number))
+
+
+def taken(*queues: str) -> lane_worker.TakenMessage:
+    found = LaneWorker(queues or ("paint.now", "paint.pages"), in_turn=True, task_seconds=30)._take_message()
+    assert found
+    return found
+
+
+def test_the_first_work_of_the_lane_is_started_with_its_message(servers: RedisServers) -> None:
+    first, second = paint(1, "paint.pages"), paint(2, "paint.pages")
+    for one in (first, second):
+        begun(one)
+    publish(2, "paint.pages")
+    found = taken()
+    assert found.started
+    assert (found.lane, found.started.work_key) == ("paint.pages", first.key)
+    LaneWorker(("paint.now",), in_turn=True, task_seconds=30).handle(found)
+    assert done == [("paint.pages", "w:1", found.started.token, "a", 1)]
+    assert servers.state.client.hget("retry:{0}:claim:w:1", "state") == b"running"
+    assert servers.state.client.zrange(queued_key("paint.pages"), 0, -1) == [b"w:2"]
+
+
+def test_work_whose_message_was_lost_is_started_when_no_other_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_worker, "BLOCKED_SECONDS", 0.05)
+    begun(paint(1))
+    found = taken()
+    assert (found.text, found.started and found.started.work_key) == (None, "w:1")
+    working = LaneWorker(("paint.now",), in_turn=True, task_seconds=30)
+    assert working._take_message() is None
+
+
+def test_a_message_of_another_task_is_handled_beside_the_work_that_was_started() -> None:
+    begun(paint(1))
+    lanes.publish_work("failing", "w:9", 9, (), "paint.now")
+    stores.broker_client().lpush("paint.now", b"no message")
+    work(messages=1)
+    assert [call[1] for call in done] == ["w:1"]
+    assert stores.broker_client().llen("paint.now") == 1
+
+
+def test_a_call_whose_reply_was_lost_finds_the_work_that_it_has_started(servers: RedisServers) -> None:
+    for number in (1, 2):
+        begun(paint(number))
+    call = claims.start_first_call(["paint.pages", "paint.now"], "n")
+    replies = [claims.read_started_in_lane(stores.execute_call(call), "n") for _ in range(2)]
+    assert replies[0] == replies[1]
+    assert replies[0]
+    assert (replies[0][0], replies[0][1].work_key, replies[0][1].nonce) == ("paint.now", "w:1", "n")
+    servers.state.client.delete("retry:{0}:claim:w:2")
+    lost = claims.start_first_call(["paint.now"], "m")
+    assert claims.read_started_in_lane(stores.execute_call(lost), "m") is None
+    assert servers.state.client.zcard(queued_key("paint.now")) == 0
+
+
+@pytest.mark.parametrize("elsewhere", ["a broker of its own", "partitions", "unfit"])
+def test_work_is_started_by_its_message_where_one_script_cannot(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, elsewhere: str
+) -> None:
+    match elsewhere:
+        case "a broker of its own":
+            settings.QUEUES_URL = settings.REDIS_URL
+        case "partitions":
+            settings.STATE_PARTITIONS = 2
+        case _:
+            monkeypatch.setattr(worker, "is_fit", lambda: False)
+    begun(paint(1))
+    publish(1)
+    assert taken().started is None

@@ -6,8 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from retry import lanes, stores
+from retry.lanes import write_claim_message
 from retry.messages import Message, read_message
-from retry.work import Argument
+from retry.work import Argument, Work
 
 handed: list[tuple[object, ...]] = []
 
@@ -37,3 +38,24 @@ def test_work_goes_to_the_publisher_that_its_lane_names_or_else_to_the_queue_of_
         (Message("t", ("w:2", 6), {}), "not.among.the.settings"),
     ]
     assert len(handed) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_written"),
+    [
+        ({}, True),
+        ({"QUEUES_URL": "redis://elsewhere"}, False),
+        ({"REDIS_URL": "rediscluster://node:7000"}, False),
+        ({"RETRY_LANES": {"paint.now": {"limit": 1, "workers": 1, "publisher": f"{__name__}.take"}}}, False),
+        ({"RETRY_LANES": {}}, False),
+    ],
+    ids=["a queue in state", "another broker", "a Cluster", "a publisher", "an unknown lane"],
+)
+def test_a_claim_sends_its_message_itself_where_the_queue_is_in_the_same_server(
+    work: Work, settings: Settings, changed: dict[str, object], is_written: bool
+) -> None:
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    text = write_claim_message(work, work.lane)
+    assert bool(text) == is_written
+    assert not text or read_message(text) == Message(work.task, (work.key, 0, *work.arguments), {})
