@@ -15,13 +15,16 @@ local function job_of(key)
   return job
 end
 
--- The fields that are needed of a job that ends with its request, as nearly all do.
-local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'beside', 'paced', 'version'}
+-- The fields that are needed of a job that is requested, and of one that ends with its request, as nearly all do.
+local FIRST = {'scope', 'lane', 'priority', 'expected', 'order', 'expires', 'robots', 'url', 'detail', 'host',
+  'egress', 'attempts', 'lapses', 'version'}
+local LAST = {'scope', 'lane', 'token', 'state', 'claimed', 'beside', 'paced', 'version'}
 
-local function job_at_its_end(key)
-  local job, values = {key = key}, redis.call('HMGET', job_name(key), unpack(LAST))
+local function read_job_fields(key, names)
+  local values = redis.call('HMGET', job_name(key), unpack(names))
   if not values[1] then return nil end
-  for place, name in ipairs(LAST) do
+  local job = {key = key}
+  for place, name in ipairs(names) do
     local value = values[place]
     job[name] = NUMBERS[name] and tonumber(value) or value
   end
@@ -73,19 +76,26 @@ local function put_later(d, job, due)
   set_job(job, 'state', 'later', 'due', due)
 end
 
+-- Counts a job that has left its queue.
+local function leave_queue(d, job)
+  local count, sum = FIELDS[job.lane][job.priority], FIELDS[job.lane].sum
+  d[count], d[sum] = d[count] - 1, d[sum] - job.expected
+  left_more[job.lane] = left_more[job.lane] - whole(job.expected)
+  if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
+  queued_more = queued_more - 1
+end
+
 -- Takes a waiting job out of its queue.
 local function take(d, job)
   if job.state == 'later' then
     redis.call('ZREM', 'fetch:{0}:later', job.key)
     d.later = d.later - 1
+    if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
+    queued_more = queued_more - 1
   else
     redis.call('ZREM', queue_of(job), job.key)
-    local count, sum = FIELDS[job.lane][job.priority], FIELDS[job.lane].sum
-    d[count], d[sum] = d[count] - 1, d[sum] - job.expected
-    left_more[job.lane] = left_more[job.lane] - whole(job.expected)
+    leave_queue(d, job)
   end
-  if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
-  queued_more = queued_more - 1
 end
 
 local function is_waiting(job) return job.state == 'queued' or job.state == 'later' end
@@ -103,9 +113,11 @@ local function doom(job, why)
   wake_at = math.min(wake_at or now, now)
 end
 
+-- Ends the job, with write_gathered().
 local function forget(job)
-  redis.call('DEL', job_name(job.key), 'fetch:{0}:wanted:' .. job.key)
-  redis.call('ZREM', 'fetch:{0}:leases', job.key)
+  gather_deletion(job_name(job.key))
+  gather_deletion('fetch:{0}:wanted:' .. job.key)
+  gather_removal('fetch:{0}:leases', job.key)
 end
 
 -- Tokens grow even when the server lost its data.

@@ -5,8 +5,8 @@ local wake_at = nil
 -- The end of the names of lines by owner and egress. Without an owner there are lines too.
 local function way_of(owner, egress) return via(owner == '' and '' or ':' .. owner, egress) end
 
--- The beginnings of lines, and the short lines of due ones: once for each step.
-local line_names = {due = {fast = {}, slow = {}}, waiting = {fast = {}, slow = {}}, short = {}}
+-- The beginnings of lines, the short lines of due ones, and the lines by owners: once for each step.
+local line_names = {due = {fast = {}, slow = {}}, waiting = {fast = {}, slow = {}}, short = {}, owned = {}}
 
 local function line_of(kind, lane, priority, way)
   local starts = line_names[kind][lane]
@@ -14,7 +14,12 @@ local function line_of(kind, lane, priority, way)
   return starts[priority] .. way
 end
 
-local function is_owned(line) return line ~= '' and string.find(line, ':%d:') ~= nil end
+local function is_owned(line)
+  if line == '' then return false end
+  local known = line_names.owned
+  if known[line] == nil then known[line] = string.find(line, ':%d:') ~= nil end
+  return known[line]
+end
 
 -- The other line of the same due domains: the shortest jobs first. Nothing for waiting ones.
 local function short_line(line)
@@ -56,7 +61,7 @@ local function place(d)
       end
       if before == '' or at < d[names.placed] then wake_at = math.min(wake_at or at, at) end
     end
-    d[names.at], d[names.placed], d[names.score] = set, set == '' and 0 or at, score
+    if set ~= '' or before ~= '' then d[names.at], d[names.placed], d[names.score] = set, set == '' and 0 or at, score end
   end
   d.moved = true
 end
@@ -64,33 +69,42 @@ end
 -- Keeps the set of those domains of a part that stand in lines of its owner: they move with the part.
 local function note_standing(d)
   local held = d.held
-  local stood = (is_owned(held.at_fast) or is_owned(held.at_slow)) and part_of(d, held)
-  local stands = (is_owned(d.at_fast) or is_owned(d.at_slow)) and part_of(d)
-  if stood == stands then return end
-  if stood then redis.call('SREM', 'fetch:{0}:standing:' .. stood, d.scope) end
-  if stands then redis.call('SADD', 'fetch:{0}:standing:' .. stands, d.scope) end
+  local stood = is_owned(held.at_fast) or is_owned(held.at_slow)
+  local stands = is_owned(d.at_fast) or is_owned(d.at_slow)
+  if stood == stands and (not stands or held.lent == d.lent) then return end
+  if stood then redis.call('SREM', 'fetch:{0}:standing:' .. part_of(d, held), d.scope) end
+  if stands then redis.call('SADD', 'fetch:{0}:standing:' .. part_of(d), d.scope) end
 end
 
--- Writes the domain's lines to Redis, once after all changes.
+-- Gathers the changes of a lane's lines. In the line of waiting domains, the score is the time at which it was placed.
+local function stand_in(d, names, before, set)
+  local short_before, short = short_line(before), short_line(set)
+  if before ~= '' and before ~= set then gather_removal(before, d.scope) end
+  if short_before and short_before ~= short then gather_removal(short_before, d.scope) end
+  local stays = before == set and d[names.placed] > now and d[names.placed] == d.held[names.placed]
+  if set ~= '' and not stays then gather_add(set, d[names.score], d.scope) end
+  if short then gather_lower(short, d[names.short], d.scope) end
+end
+
 local function stand(d)
   note_standing(d)
   for _, lane in ipairs(LANES) do
-    local names, held = FIELDS[lane], d.held
-    local before, set = held[names.at], d[names.at]
-    local short_before, short = short_line(before), short_line(set)
-    if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
-    if short_before and short_before ~= short then redis.call('ZREM', short_before, d.scope) end
-    -- In the line of waiting domains, the score is the time at which it was placed.
-    local stays = before == set and d[names.placed] > now and d[names.placed] == held[names.placed]
-    if set ~= '' and not stays then redis.call('ZADD', set, d[names.score], d.scope) end
-    if short then redis.call('ZADD', short, 'LT', d[names.short], d.scope) end
+    local names = FIELDS[lane]
+    local before, set = d.held[names.at], d[names.at]
+    if before ~= '' or set ~= '' then stand_in(d, names, before, set) end
   end
   d.moved = false
 end
 
-local function save(d)
+-- Writes the domain to Redis, once after all changes; its lines with write_gathered().
+local function keep_changes(d)
   if d.moved then stand(d) end
   write(d)
+end
+
+local function save(d)
+  keep_changes(d)
+  write_gathered()
 end
 
 local function settle(d)
