@@ -6,7 +6,7 @@
 -- A script that starts any work ends with leave_lanes(), keep_fencing_token() and write_gathered(), and starts none twice before.
 local start_work
 do
-  local lanes_started, means = {}, {}  -- noted, and read, in this step
+  local lanes_started, means, lease_until = {}, {}, nil  -- noted, and read, in this step
   local time = read_time()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -46,7 +46,8 @@ do
     local started = next_token()
     redis.call('HSET', claim, 'state', 'running', 'token', started, 'starter', nonce, 'since', now,
       'expected', math.floor(now + mean(held[4], terms) + 0.5))
-    gather_add(root .. ':leases', now + terms.lease_ms, work)
+    lease_until = lease_until or string.format('%.0f', now + terms.lease_ms)  -- Redis has each number written anew
+    gather_add(root .. ':leases', lease_until, work)
     return 1, started
   end
 end

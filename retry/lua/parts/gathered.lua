@@ -4,20 +4,19 @@ local gather_add, gather_lower, gather_removal, gather_deletion, write_gathered
 do
   local removed, added, lowered, deleted = {}, {}, {}, {}
 
-  local function append(lists, set, value, further)
-    local list = lists[set]
-    if not list then
-      list = {}
-      lists[set] = list
-    end
+  local function append(lists, set, score, member)
+    local list = lists[set] or {}
     local length = #list
-    list[length + 1], list[length + 2] = value, further
+    list[length + 1], list[length + 2], lists[set] = score, member, list
   end
 
   gather_add = function(set, score, member) append(added, set, score, member) end
   -- A member that is there already keeps the lower score.
   gather_lower = function(set, score, member) append(lowered, set, score, member) end
-  gather_removal = function(set, member) append(removed, set, member) end
+  gather_removal = function(set, member)
+    local list = removed[set]
+    if list then list[#list + 1] = member else removed[set] = {member} end
+  end
   gather_deletion = function(key) deleted[#deleted + 1] = key end
 
   write_gathered = function()

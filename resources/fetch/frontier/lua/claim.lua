@@ -10,7 +10,9 @@
 local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
 local BOUNDS = {least_moves = 8, moves = 32, read = 8, tries = 16, wait_ms = 60000}
-local LEASE_UNTIL, PARTS_OF_ONE = whole(now + rules.lease_ms), 6
+-- As text: Redis has each number written anew.
+local NOW, LEASE_UNTIL = string.format('%.17g', now), string.format('%.0f', now + rules.lease_ms)
+local PARTS_OF_ONE = 6
 local lanes, room, found, number = {}, {}, {}, 0
 for place = 7, #ARGV, 2 do
   lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
@@ -30,7 +32,7 @@ end
 local function hand_out(how, job, state, ...)
   local token = new_token()
   job.token = token
-  redis.call('HSET', job_name(job.key), 'state', state, 'token', token, 'worker', fetcher, 'claimed', now, ...)
+  redis.call('HSET', job_name(job.key), 'state', state, 'token', token, 'worker', fetcher, 'claimed', NOW, ...)
   gather_add('fetch:{0}:leases', LEASE_UNTIL, job.key)
   if number == 0 then redis.call('ZREM', 'fetch:{0}:idle', fetcher) end
   local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
@@ -233,12 +235,12 @@ local function request_of(d, lane)
     place_again(d, lane)
     return nil
   end
-  local gap, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
-  if obeys then gap = math.max(gap, d.crawl) end
+  local usual, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
+  local gap = obeys and math.max(usual, d.crawl) or usual
   local needs_robots = obeys and d.crawl_until <= now
   if needs_robots then d.robots_job = job.key end
   -- Only steady requests tell of the rate: an idle domain's success says nothing of it.
-  local paced = d.next > 0 and gap == gap_ms(d) and now - allowed_at(d) <= math.max(gap, 20)
+  local paced = d.next > 0 and gap == usual and now - allowed_at(d) <= math.max(gap, 20)
   local before, beside = d.next, d.in_flight
   d.next = next_turn(d, now, gap)
   d.in_flight = beside + 1

@@ -138,8 +138,8 @@ local function go_on(d, job, verdict, ours, what, version, again_ms)
   return hold(job, 'held')
 end
 
--- The domains that reports of this call have changed, each with its changes before the latest report, and the jobs
--- and works that these have ended. All are written at the end, or before a report that may read them.
+-- The domains that reports of this call have changed, and the jobs and works that these have ended. All are written at
+-- the end, or before a report that may read them.
 local changed, is_ended = {}, {}
 
 local function save_changed()
@@ -151,18 +151,19 @@ local function save_changed()
   changed, is_ended = {}, {}
 end
 
-local latest = nil  -- the domain of the latest report
+local latest, before = nil, nil  -- the domain of the latest report, as earlier ones had changed it
 
 -- Notes that a report changes the domain.
 local function note_changed(d)
-  local before = {}
-  for name, value in pairs(d) do before[name] = value end
-  latest, changed[d] = d, before
+  latest, before = d, changed[d] and {}
+  for name, value in pairs(before and d or {}) do before[name] = value end
+  changed[d] = true
 end
 
 -- Takes back what the latest report has changed of domains. No half of its changes are saved with others.
 local function take_back_changes()
-  for name in pairs(latest or {}) do latest[name] = changed[latest][name] end
+  if latest and not before then changed[latest] = nil end
+  for name in pairs(before and latest or {}) do latest[name] = before[name] end
   loaded = {}
   for d in pairs(changed) do loaded[d.scope] = d end
 end
@@ -173,7 +174,7 @@ local function report(first)
   local work = first + PARTS_OF_ONE
   local goes_on = verdict == 'throttled' or verdict == 'unsent' or verdict == 'away' or verdict == 'unreachable'
     or (what ~= 'end' and what ~= 'hold')
-  latest = nil
+  latest, before = nil, nil
   if goes_on or is_ended[key] or (parts > 0 and is_ended[ARGV[work]]) then save_changed() end
   -- Even if the job is lost: the work has a token of its own.
   local ended = parts > 0 and finish_work(terms, ARGV[work], ARGV[work + 1], ARGV[work + 2], ARGV[work + 3],
