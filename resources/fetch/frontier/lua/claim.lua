@@ -103,7 +103,7 @@ do
     local number = math.max(BOUNDS.least_moves, math.min(BOUNDS.moves, lacking))
     for _, scope in ipairs(due(line_of('waiting', lane, priority, way), number)) do
       local d = domain(scope)
-      place(d)
+      place(d, true)
       table.insert(brought[line], d)
     end
   end
@@ -182,9 +182,12 @@ do
 
   local function decisive_ms(lane, priority, most_left)
     if not decisive[lane][priority] then
-      local alike = 0
-      for _, way in ipairs(open) do
-        alike = alike + redis.call('ZCOUNT', line_of('due', lane, priority, way), most_left * rules.alike, '+inf')
+      local alike, score = 0, FIELDS[lane].score
+      for _, each in ipairs(orders_of(lane, priority)) do
+        alike = alike + redis.call('ZCOUNT', each.left.line, most_left * rules.alike, '+inf')
+        for _, d in ipairs(each.left.brought) do
+          if d[score] >= most_left * rules.alike then alike = alike + 1 end
+        end
       end
       local left = tonumber(redis.call('HGET', 'fetch:{0}:left', lane) or 0) + left_more[lane]
       decisive[lane][priority] = left / #fetchers / (rules.fill * rules.slots + math.max(1, alike))
@@ -228,7 +231,7 @@ end
 -- The next job of a domain, and its fields to set; nothing if its address has just expired.
 local function request_of(d, lane)
   local queue = 'fetch:{0}:jobs:' .. d.scope .. ':' .. lane .. ':' .. best_priority(d, lane)
-  local job = read_job_fields(pop_job(queue, d[FIELDS[lane].popular] == 1), FIRST)
+  local job = job_of(pop_job(queue, d[FIELDS[lane].popular] == 1))
   leave_queue(d, job)
   if job.expires > 0 and job.expires <= now then
     doom(job, 'expired')

@@ -180,7 +180,7 @@ local function report(first)
   local ended = parts > 0 and finish_work(terms, ARGV[work], ARGV[work + 1], ARGV[work + 2], ARGV[work + 3],
     parts > 4 and {unpack(ARGV, work + 4, work + parts - 1)} or {}) or 0
   if parts > 0 then is_ended[ARGV[work]] = true end
-  local job = goes_on and job_of(key) or read_job_fields(key, LAST)
+  local job = goes_on and job_of(key) or job_at_its_end(key)
   if not job or job.token ~= token or job.state ~= 'running' then return {ended, 'stale'} end
   is_ended[key] = true
   local d = domain(job.scope)

@@ -57,13 +57,19 @@ local loaded = {}
 
 local WITH_DEFAULTS = {__index = DEFAULTS}
 
+-- A hash as a table by name, which Redis fills in less time than a script.
+local function read_hash(key)
+  redis.setresp(3)
+  local found = redis.call('HGETALL', key).map
+  redis.setresp(2)
+  return found
+end
+
 -- The domain's record, one table for each in a script, with `held`, the values in Redis; behind both are the defaults.
 -- Only settle() and save() write it.
 local function domain(scope)
   if loaded[scope] then return loaded[scope] end
-  redis.setresp(3)  -- a hash is a table by name then, in less time than such a table takes to fill here
-  local held = redis.call('HGETALL', 'fetch:{0}:domain:' .. scope).map
-  redis.setresp(2)
+  local held = read_hash('fetch:{0}:domain:' .. scope)
   local d = setmetatable({scope = scope, held = held}, WITH_DEFAULTS)
   for name, value in pairs(held) do
     if not TEXTS[name] then value = tonumber(value) or value end

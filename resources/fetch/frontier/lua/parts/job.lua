@@ -5,26 +5,20 @@ local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 
 local function job_name(key) return 'fetch:{0}:job:' .. key end
 
 local function job_of(key)
-  local flat = redis.call('HGETALL', job_name(key))
-  if #flat == 0 then return nil end
-  local job = {key = key}
-  for place = 1, #flat, 2 do
-    local name, value = flat[place], flat[place + 1]
-    job[name] = NUMBERS[name] and tonumber(value) or value
-  end
+  local job = read_hash(job_name(key))
+  if not next(job) then return nil end
+  for name in pairs(NUMBERS) do job[name] = tonumber(job[name]) end
+  job.key = key
   return job
 end
 
--- The fields that are needed of a job that is requested, and of one that ends with its request, as nearly all do.
-local FIRST = {'scope', 'lane', 'priority', 'expected', 'order', 'expires', 'robots', 'url', 'detail', 'host',
-  'egress', 'attempts', 'lapses', 'version'}
-local LAST = {'scope', 'lane', 'token', 'state', 'claimed', 'beside', 'paced', 'version'}
+-- The fields that are needed of a job that ends with its request, as nearly all do.
+local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'beside', 'paced', 'version'}
 
-local function read_job_fields(key, names)
-  local values = redis.call('HMGET', job_name(key), unpack(names))
+local function job_at_its_end(key)
+  local job, values = {key = key}, redis.call('HMGET', job_name(key), unpack(LAST))
   if not values[1] then return nil end
-  local job = {key = key}
-  for place, name in ipairs(names) do
+  for place, name in ipairs(LAST) do
     local value = values[place]
     job[name] = NUMBERS[name] and tonumber(value) or value
   end

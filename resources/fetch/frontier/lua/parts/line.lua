@@ -44,8 +44,9 @@ local function remaining(d, lane) return d[FIELDS[lane].sum] + waiting_in(d, lan
 -- many times its length at the most. The domain keeps its earliest place while it is due.
 local function short_place(d, lane) return whole(now + rules.patience * d[FIELDS[lane].sum] / waiting_in(d, lane)) end
 
--- Decides on the domain's line. Remembers the earliest moment for which a fetcher may have to be woken.
-local function place(d)
+-- Decides on the domain's line. Remembers the earliest moment for which a fetcher may have to be woken. A domain whose
+-- time has come in a line of waiting ones stays there until a claim brings it to that of due ones (`brings`).
+local function place(d, brings)
   local at, way = allowed_at(d), nil
   if d.lent ~= '' then owner_of(d) end  -- the loan may be over
   for _, lane in ipairs(LANES) do
@@ -53,13 +54,15 @@ local function place(d)
     local priority, before, set, score = best_priority(d, lane), d[names.at], '', 0
     if priority and has_room(d, lane) then
       way = way or way_of(owner_of(d), d.egress)
-      if at <= now then
+      local placed = d[names.placed]
+      set, score = line_of('waiting', lane, priority, way), at
+      if at <= now and (brings or before ~= set or placed > now) then
         set, score = line_of('due', lane, priority, way), remaining(d, lane)
         d[names.short] = short_place(d, lane)
-      else
-        set, score = line_of('waiting', lane, priority, way), at
+      elseif at <= now then
+        at = placed
       end
-      if before == '' or at < d[names.placed] then wake_at = math.min(wake_at or at, at) end
+      if before == '' or at < placed then wake_at = math.min(wake_at or at, at) end
     end
     if set ~= '' or before ~= '' then d[names.at], d[names.placed], d[names.score] = set, set == '' and 0 or at, score end
   end
@@ -81,7 +84,7 @@ local function stand_in(d, names, before, set)
   local short_before, short = short_line(before), short_line(set)
   if before ~= '' and before ~= set then gather_removal(before, d.scope) end
   if short_before and short_before ~= short then gather_removal(short_before, d.scope) end
-  local stays = before == set and d[names.placed] > now and d[names.placed] == d.held[names.placed]
+  local stays = before == set and not short and d[names.placed] == d.held[names.placed]
   if set ~= '' and not stays then gather_add(set, d[names.score], d.scope) end
   if short then gather_lower(short, d[names.short], d.scope) end
 end
