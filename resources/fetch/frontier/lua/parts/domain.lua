@@ -60,9 +60,10 @@ local WITH_DEFAULTS = {__index = DEFAULTS}
 -- A hash as a table by name, which Redis fills in less time than a script.
 local function read_hash(key)
   redis.setresp(3)
-  local found = redis.call('HGETALL', key).map
+  local found = redis.pcall('HGETALL', key)
   redis.setresp(2)
-  return found
+  if found.err then error(found) end
+  return found.map
 end
 
 -- The domain's record, one table for each in a script, with `held`, the values in Redis; behind both are the defaults.
