@@ -124,13 +124,13 @@ do
   -- The first one in Redis, and its place there. Domains that this call has moved are there no more.
   local function first_there(order)
     while true do
-      local scope = order.there[order.next]
-      if scope and not (loaded[scope] and loaded[scope].moved) then return scope, tonumber(order.there[order.next + 1]) end
+      local scope, at = order.there[order.next], order.there[order.next + 1]
+      if scope and not (loaded[scope] and loaded[scope].moved) then return scope, tonumber(at) end
       order.next = order.next + 2
       if not scope then
         if order.is_over then return nil end
-        local last = order.read + BOUNDS.read - 1
-        order.there = redis.call(order.sign == 1 and 'ZREVRANGE' or 'ZRANGE', order.set, order.read, last, 'WITHSCORES')
+        local read, last = order.sign == 1 and 'ZREVRANGE' or 'ZRANGE', order.read + BOUNDS.read - 1
+        order.there = redis.call(read, order.set, order.read, last, 'WITHSCORES')
         order.is_over, order.read, order.next = #order.there < 2 * BOUNDS.read, last + 1, 1
       end
     end
@@ -175,9 +175,9 @@ do
   end
 
   -- The work that a domain has left if it decides when all of this fetcher's domains are done: the rest then only just
-  -- fills the slots beside it, and beside those with about as much left. Until then others go first: all is done as early,
-  -- and half as late on average. Computed once, for the domain with the most left. Of the lane's work, the fetcher is
-  -- taken to have an equal share.
+  -- fills the slots beside it, and beside those with about as much left. Until then others go first: all is done as
+  -- early, and half as late on average. Computed once, for the domain with the most left. Of the lane's work, the
+  -- fetcher is taken to have an equal share.
   local decisive = {fast = {}, slow = {}}
 
   local function decisive_ms(lane, priority, most_left)

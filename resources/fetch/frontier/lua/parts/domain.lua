@@ -104,7 +104,7 @@ end
 -- these fields.
 local KEPT_FOR = {set_delay = 1, set_cap = 1, set_bytes = 1, set_paused = 1, floor = 1, cap_refused = 1, opens = 1,
   block_until = 1, arrived = 1}
-local HOUR_MS = 3600000
+local function hour_of(ms) return math.floor(ms / 3600000) end
 
 local function keep(d)
   local key = 'fetch:{0}:domain:' .. d.scope
@@ -117,7 +117,7 @@ end
 
 local function write(d)
   local changed, length, held = {}, 0, d.held
-  local is_kept = now - held.asked_at < HOUR_MS and held.asked_at % HOUR_MS <= now % HOUR_MS
+  local is_kept = hour_of(held.asked_at) == hour_of(now)
   for name, value in pairs(d) do
     if value ~= held[name] and DEFAULTS[name] ~= nil then
       changed[length + 1], changed[length + 2] = name, value

@@ -51,20 +51,20 @@ local function place(d, brings)
   if d.lent ~= '' then owner_of(d) end  -- the loan may be over
   for _, lane in ipairs(LANES) do
     local names = FIELDS[lane]
-    local priority, before, set, score = best_priority(d, lane), d[names.at], '', 0
+    local priority, before, set, placed, score = best_priority(d, lane), d[names.at], '', 0, 0
     if priority and has_room(d, lane) then
       way = way or way_of(owner_of(d), d.egress)
-      local placed = d[names.placed]
-      set, score = line_of('waiting', lane, priority, way), at
-      if at <= now and (brings or before ~= set or placed > now) then
+      local stood = d[names.placed]
+      set, placed, score = line_of('waiting', lane, priority, way), at, at
+      if at <= now and before == set and stood <= now and not brings then
+        placed = stood
+      elseif at <= now then
         set, score = line_of('due', lane, priority, way), remaining(d, lane)
         d[names.short] = short_place(d, lane)
-      elseif at <= now then
-        at = placed
       end
-      if before == '' or at < placed then wake_at = math.min(wake_at or at, at) end
+      if before == '' or placed < stood then wake_at = math.min(wake_at or at, at) end
     end
-    if set ~= '' or before ~= '' then d[names.at], d[names.placed], d[names.score] = set, set == '' and 0 or at, score end
+    if set ~= '' or before ~= '' then d[names.at], d[names.placed], d[names.score] = set, placed, score end
   end
   d.moved = true
 end
