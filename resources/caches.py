@@ -46,6 +46,7 @@ class Snapshot(Generic[Known]):
         self._read = read
         self._seconds = seconds
         self._lock = Lock()
+        self._sent = -math.inf
         self.forget()
 
     def get(self) -> Known:
@@ -57,9 +58,18 @@ class Snapshot(Generic[Known]):
         return self._known[0]
 
     def current(self) -> Known | None:
-        """Returns the rows if they need not be read again yet, else None. Never waits."""
+        """Returns the rows; or None to a caller that is to `get` them, since they are due. Never waits.
+
+        While they are nearly new, one caller is to get them, and the others have what is known.
+        """
         known = self._known  # another thread may forget it
-        return known[0] if known and not self._is_due() else None
+        if not known or not self._is_due():
+            return known[0] if known else None
+        now = time.monotonic()
+        if self._is_nearly_new() and now - self._sent < SNAPSHOT_WAIT_SECONDS:
+            return known[0]
+        self._sent = now
+        return None
 
     def forget(self) -> None:
         with self._lock:
@@ -81,9 +91,11 @@ class Snapshot(Generic[Known]):
 
     def _patience_seconds(self) -> float:
         """Returns 0 for rows that are nearly new, and while the database fails: waiting would bring nothing better."""
-        recent = time.monotonic() - self._taken < 2 * self._seconds()
         failing = self._tried > self._taken
-        return 0 if self._known and (recent or failing) else SNAPSHOT_WAIT_SECONDS
+        return 0 if self._known and (self._is_nearly_new() or failing) else SNAPSHOT_WAIT_SECONDS
+
+    def _is_nearly_new(self) -> bool:
+        return time.monotonic() - self._taken < 2 * self._seconds()
 
     def _take(self) -> None:
         try:
@@ -93,6 +105,7 @@ class Snapshot(Generic[Known]):
             _snapshot_log.warning("%s could not be read", self._what, exc_info=True)
         else:
             self._taken = self._tried = time.monotonic()
+            self._sent = -math.inf
 
 
 Value = TypeVar("Value")

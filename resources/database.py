@@ -144,11 +144,12 @@ _PLAIN_TYPES = frozenset({str, int, float, bool, bytes, type(None)})
 def plain_values(values: Iterable[Any]) -> list[Any]:
     """Returns the values as the database's driver takes them."""
     moments = dict[datetime, Any]()  # rows of one statement share most of theirs
+    adapt_moment = connection.ops.adapt_datetimefield_value
 
     def plain(value: Any) -> Any:
         if isinstance(value, datetime):
             if value not in moments:
-                moments[value] = connection.ops.adapt_datetimefield_value(value)
+                moments[value] = adapt_moment(value)
             return moments[value]
         return value.value if isinstance(value, Enum) else value
 

@@ -6,13 +6,12 @@ Also reads the durations that the ends of claims record by kind of work.
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice, takewhile
 from statistics import fmean
 from typing import Any, Literal
 
 from . import stores
-from .conf import StateShare, conf, partition_of, partition_root, partition_tag
+from .conf import StateShare, cached_settings, conf, partition_of, partition_root, partition_tag
 from .errors import PreparationError, StoreUnavailable
 from .scripts import Reply, ScriptCall
 from .work import Work
@@ -100,7 +99,7 @@ def _make_look_call(  # noqa: PLR0917  # the arguments of a script
     limit, workers = conf().lane_share(lane) if lane else (0, 1)
     faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
     is_published = bool(lane) and "publisher" in lanes[lane]
-    asked = (client, popular, "1" if is_published else "", _write_terms(**_end_terms()), message)
+    asked = (client, popular, "1" if is_published else "", _look_terms(), message)
     arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS, *asked)
     return _call_at(work_key, "look", *arguments, *faster_lanes)
 
@@ -150,6 +149,11 @@ def start_terms() -> str:
         "workers": {name: conf().lane_share(name)[1] for name, lane in conf().RETRY_LANES.items() if lane.get("skips")},
     }
     return json.dumps(terms)
+
+
+@cached_settings
+def _look_terms() -> str:
+    return json.dumps(_end_terms())
 
 
 def _end_terms() -> dict[str, int | str]:
@@ -202,16 +206,11 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
     return ClaimEnd("failed", (work_key, token, "failed", 0, *failure))
 
 
+@cached_settings
 def finish_terms() -> str:
     """The terms of lua/parts/claim_end.lua as JSON. Scripts of other apps may end work with it, in their own step."""
     bounds = {"kept_ms": DURATION_KEPT_SECONDS * 1000, "most_failures": FAILURE_RECORDS.most_in_partition}
-    return _write_terms(**_end_terms(), **bounds)
-
-
-@lru_cache(maxsize=8)
-def _write_terms(**terms: int | str) -> str:
-    """Terms as JSON: the same ones go with each call."""
-    return json.dumps(terms)
+    return json.dumps({**_end_terms(), **bounds})
 
 
 def place_call(work_key: str) -> ScriptCall:

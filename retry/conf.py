@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import NotRequired, TypedDict, cast
+from functools import _lru_cache_wrapper, cache
+from typing import NotRequired, TypedDict, TypeVar, cast
 from zlib import crc32
 
 from django.conf import settings
@@ -105,7 +105,17 @@ def _load_function(path: str) -> Callable[[str], int]:
     return cast(Callable[[str], int], import_string(path))
 
 
-@cache
+Read = TypeVar("Read")
+
+
+def cached_settings(read: Callable[..., Read]) -> "_lru_cache_wrapper[Read]":
+    """Decorates a function that reads settings: it reads them once, and again after tests override some."""
+    cached = cache(read)
+    setting_changed.connect(lambda **_: cached.cache_clear(), weak=False)
+    return cached
+
+
+@cached_settings
 def conf() -> Conf:
     given = {f.name: getattr(settings, f.name) for f in fields(Conf) if hasattr(settings, f.name)}
     return Conf(**given)
@@ -144,6 +154,3 @@ def partition_root(app: str, partition: int) -> str:
 
 def partition_tag(partition: int) -> str:
     return f"{{{partition}}}"
-
-
-setting_changed.connect(lambda **_: conf.cache_clear(), weak=False)  # tests override settings

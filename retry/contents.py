@@ -5,6 +5,7 @@ import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -104,21 +105,24 @@ def store_call(  # noqa: PLR0917  # the parts of a record
         raise PreparationError("The preparer gave an impossible freshness.")
     digest, moment = _digest(prepared.body), stored_at.timestamp()
     kept_ms = int(max(prepared.fresh_seconds + prepared.stale_seconds, SERVABLE_SECONDS) * 1000)
-    meta = {
-        "type": prepared.content_type,
-        "digest": digest,
-        "stored": moment,
-        "cost": cost_seconds,
-        "client": prepared.client_seconds,
-        "version": prepared.version,
-        "fresh": prepared.fresh_seconds,
-        "stale_ms": kept_ms - int(prepared.fresh_seconds * 1000),
-    }
-    if prepared.note:
-        meta["note"] = prepared.note
+    terms = (
+        ("type", prepared.content_type),
+        ("client", prepared.client_seconds),
+        ("version", prepared.version),
+        ("fresh", prepared.fresh_seconds),
+        ("stale_ms", kept_ms - int(prepared.fresh_seconds * 1000)),
+        ("note", prepared.note),
+    )
+    meta = f'{{"digest":"{digest}","stored":{moment!r},"cost":{cost_seconds!r},{_write_terms(terms)}'
     body = b"" if digest in _shared_bodies else prepared.body
-    given = (token, kept_ms, json.dumps(meta), body, digest, moment, work_key, MAX_NOTICE_BYTES)
+    given = (token, kept_ms, meta, body, digest, moment, work_key, MAX_NOTICE_BYTES)
     return ScriptCall("cache", "store", [content_name(content_key)], given)
+
+
+@lru_cache(maxsize=64)
+def _write_terms(terms: tuple[tuple[str, str | float | None], ...]) -> str:
+    """The end of content's metadata in JSON, which most of a task's contents share."""
+    return json.dumps(dict(terms))[1:]
 
 
 def read_content(content_key: str, *, with_body: bool = True) -> Generator[ScriptCall, Reply, Content | None]:

@@ -1,13 +1,13 @@
 """The settings of fetching, as values for the other modules, and the tasks of FETCH_TASKS."""
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from django.conf import settings
-from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
+
+from retry.conf import cached_settings
 
 from ..disk import room
 from .http import allowed_ips
@@ -35,7 +35,7 @@ def build_user_agent(contact: str) -> str:
     return f"{PRODUCT_NAME} (+{contact})" if contact else PRODUCT_NAME
 
 
-@cache
+@cached_settings
 def fast_limits() -> FetchLimits:
     return FetchLimits(
         deadline_seconds=settings.FETCH_DEADLINE_SECONDS,
@@ -50,7 +50,7 @@ def fast_limits() -> FetchLimits:
     )
 
 
-@cache
+@cached_settings
 def slow_limits() -> FetchLimits:
     """Returns the limits of the slow lane: more time, larger bodies."""
     return replace(
@@ -60,7 +60,7 @@ def slow_limits() -> FetchLimits:
     )
 
 
-@cache
+@cached_settings
 def retry_patience() -> RetryPatience:
     return RetryPatience(
         attempts=settings.FETCH_ATTEMPTS,
@@ -70,15 +70,7 @@ def retry_patience() -> RetryPatience:
     )
 
 
-def _forget_settings(**_: Any) -> None:
-    for read in (fast_limits, slow_limits, retry_patience, find_task):
-        read.cache_clear()
-
-
-setting_changed.connect(_forget_settings)  # tests override settings
-
-
-@cache
+@cached_settings
 def find_task(name: str) -> FetchTask:
     """Returns the task of that name. Raises KeyError if FETCH_TASKS does not have it, ImportError for a wrong path."""
     return cast(FetchTask, import_string(settings.FETCH_TASKS[name]))

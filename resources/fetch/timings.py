@@ -107,6 +107,7 @@ def _storable_text(text: str, most: int) -> str:
 MAX_KEPT_RECORDS = 10_000
 WRITE_BATCH_RECORDS = 500
 WRITE_EVERY_SECONDS = 1.0
+KNOWN_DOMAIN_SECONDS = 60.0
 PRUNE_SLICE_ROWS = 2_000
 
 RECORD_FIELDS = [field.name for field in fields(FetchRecord)]
@@ -130,6 +131,7 @@ class TimingRecorder:
         self._many = asyncio.Event()
         self._dropped = 0
         self._fails = False
+        self._known = KnownDomains()
 
     def add(self, record: FetchRecord) -> None:
         """Keeps the record until it is written. Never waits, never raises."""
@@ -173,7 +175,7 @@ class TimingRecorder:
         """Writes all records. Records that the database does not take stay, in their order."""
         while batch := self._take():
             try:
-                write_records(batch)
+                write_records(batch, self._known)
             except REFUSAL_ERRORS:  # the same would be refused again
                 _log.exception("records of fetches were refused", extra={"records": len(batch)})
             except DatabaseError as error:
@@ -198,14 +200,31 @@ class TimingRecorder:
             self._kept.extendleft(islice(reversed(batch), room))
 
 
-def write_records(records: Iterable[FetchRecord]) -> None:
+class KnownDomains:
+    """The domains that had a row less than a minute ago. An admin may delete it: it comes back with a later request."""
+
+    def __init__(self) -> None:
+        self._names = set[str]()
+        self._until = 0.0
+
+    def add_rows(self, scopes: Iterable[str]) -> None:
+        """Writes a row for each domain without one. Raises DatabaseError."""
+        if time.monotonic() >= self._until:
+            self._names, self._until = set(), time.monotonic() + KNOWN_DOMAIN_SECONDS
+        asked = {name for scope in set(scopes) if scope for name in (scope, strip_egress(scope))} - self._names
+        if not asked:
+            return
+        unknown = asked.difference(FetchDomain.objects.filter(scope__in=asked).values_list("scope", flat=True))
+        # Another fetcher may be at the same.
+        FetchDomain.objects.bulk_create([FetchDomain(scope=scope) for scope in sorted(unknown)], ignore_conflicts=True)
+        self._names |= asked
+
+
+def write_records(records: Iterable[FetchRecord], known: KnownDomains | None = None) -> None:
     """Writes the records, and a row for each domain without one. Raises DatabaseError."""
     records = list(records)
     with usable_connections():
-        scopes = {name for one in records if one.scope for name in (one.scope, strip_egress(one.scope))}
-        unknown = scopes.difference(FetchDomain.objects.filter(scope__in=scopes).values_list("scope", flat=True))
-        # Another fetcher may be at the same.
-        FetchDomain.objects.bulk_create([FetchDomain(scope=scope) for scope in sorted(unknown)], ignore_conflicts=True)
+        (known or KnownDomains()).add_rows(one.scope for one in records)
         database.insert_rows(FetchTiming, RECORD_FIELDS, map(_values_of, records))
 
 

@@ -111,6 +111,7 @@ local is_sent = send_message()
 local wait = expected_wait(join_lane(work, lane, client, is_popular()))
 
 local token = next_token()
+keep_fencing_token()
 redis.call('HSET', claim, 'token', token, 'state', 'queued', 'kind', kind, 'since', whole(now),
   'asked', whole(now), 'expected', whole(now + wait), 'spec', spec)
 sweep_after(wait)

@@ -57,4 +57,5 @@ end
 -- The start of the unbroken series of passes.
 local since = math.min(now, tonumber(redis.call('GET', swept) or now))
 redis.call('SET', swept, string.format('%.0f', since), 'EX', 10)
+keep_fencing_token()
 return found

@@ -13,7 +13,7 @@ from ..http.retry_policy import UNCOUNTED_FAILURES
 from .jobs import ALIKE, FILL, PATIENCE, ClaimedJob, DeadJob, RateVerdict, RequestReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Politeness:
     """The treatment of a domain, and the bounds of the backlog. Durations are in seconds.
 

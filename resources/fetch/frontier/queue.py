@@ -7,15 +7,14 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any, cast
+from functools import lru_cache
+from typing import cast
 
 from django.conf import settings
-from django.core.signals import setting_changed
 
 from retry import claims
 from retry.claims import ClaimEnd, finish_terms
-from retry.conf import StateShare, partition_root
+from retry.conf import StateShare, cached_settings, partition_root
 from retry.scripts import ScriptCall
 from retry.stores import Steps
 
@@ -86,7 +85,7 @@ evidence of a hundred refusals at the most.
 """
 
 
-@cache
+@cached_settings
 def configured_politeness() -> Politeness:
     """Returns the numbers by the current settings. Units are those of docs/settings.md."""
     return Politeness(
@@ -107,18 +106,10 @@ def configured_politeness() -> Politeness:
     )
 
 
-@cache
+@cached_settings
 def configured_egresses() -> tuple[Egress, ...]:
     """Returns the egresses of FETCH_EGRESS. Raises MalformedEgressError where `checks` finds an error."""
     return limit_scopes.parse_egresses(settings.FETCH_EGRESS)
-
-
-def _forget_settings(**_: Any) -> None:
-    configured_politeness.cache_clear()
-    configured_egresses.cache_clear()
-
-
-setting_changed.connect(_forget_settings)  # tests override settings
 
 
 def call_script(script: str, *arguments: str | int | float) -> ScriptCall:

@@ -277,12 +277,18 @@ class JobRun:
         began = time.monotonic()
         try:
             prepared = await self._prepare_contents(call, outcome)
+            self._hand_over()
         except PreparationError as error:
             return failed_end(call, error, outcome.timing.seconds)
         except Exception:  # noqa: BLE001  the edge of a process: any error is a failed preparation
             _log.exception("preparation failed", extra={"work": call.work_key})
             return failed_end(call, PreparationError("The preparation failed."), outcome.timing.seconds)
         return await self.claims.keep(call, prepared, outcome.timing.seconds + time.monotonic() - began)
+
+    def _hand_over(self) -> None:
+        """Notes that the answer to a single call is another's to store: of the task's thread, or of Redis."""
+        if self._on_handed_over and len(self._calls) == 1:
+            self._on_handed_over()
 
     async def _prepare_contents(self, call: TaskCall, outcome: Outcome) -> Mapping[str, Prepared]:
         """Returns the contents. Raises the errors of the task."""
@@ -292,8 +298,7 @@ class JobRun:
         if handover and not isinstance(outcome, BodyDropped):
             handed = handover.hand_over(outcome, *call.arguments, **fence)
             if handed is not None:
-                if self._on_handed_over and len(self._calls) == 1:
-                    self._on_handed_over()
+                self._hand_over()
                 return await self._attempts.handovers.wait_for(handed)
         if isinstance(outcome, BodyDropped):
             assert isinstance(task, SparingFetchTask), "no other task has bodies dropped"

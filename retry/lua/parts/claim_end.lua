@@ -2,21 +2,16 @@
 -- no work ends: a worker that was frozen, for however long, changes nothing of what came after it.
 -- terms: done_ms kept_ms most_failures channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
 -- -> 1 | 0 (another worker holds the claim by now, or there is none)
-local durations = {}  -- as this step changes them: a script that ends any work ends with keep_durations()
+-- A script that ends any work ends with write_gathered() and keep_durations(), and ends no work twice before.
+local keep_durations, finish_work
+do
+  local durations = {}  -- as this step changes them
 
-local function keep_durations(terms)
-  for name, ms in pairs(durations) do
-    redis.call('SET', root .. ':duration:' .. name, string.format('%.1f', ms), 'PX', terms.kept_ms)
+  keep_durations = function(terms)
+    for name, ms in pairs(durations) do
+      redis.call('SET', root .. ':duration:' .. name, string.format('%.1f', ms), 'PX', terms.kept_ms)
+    end
   end
-end
-
-local function finish_work(terms, work, token, outcome, duration_ms, failure)
-  local claim, done, failed = root .. ':claim:' .. work, root .. ':done:' .. work, root .. ':failure:' .. work
-  local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client', 'state')
-  if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
-  if held[1] ~= token then return 0 end
-  local time = read_time()
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
   local function record(name, ms)
     local old = durations[name] or tonumber(redis.call('GET', root .. ':duration:' .. name) or ms)
@@ -24,7 +19,7 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
   end
 
   -- Beyond so many records, those that end soonest are forgotten: work can fail as often as there are addresses.
-  local function bound_failures(kept_ms)
+  local function bound_failures(terms, work, now, kept_ms)
     redis.call('ZADD', root .. ':failures', now + kept_ms, work)
     redis.call('ZREMRANGEBYSCORE', root .. ':failures', '-inf', now)
     local excess = redis.call('ZCARD', root .. ':failures') - terms.most_failures
@@ -32,14 +27,9 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     for place = 1, #over, 2 do redis.call('DEL', root .. ':failure:' .. over[place]) end
   end
 
-  if outcome == 'stored' then
-    if redis.call('DEL', claim, failed) == 2 then redis.call('ZREM', root .. ':failures', work) end
-    record(held[3], tonumber(duration_ms))
-    record(held[2], tonumber(duration_ms))
-  else
-    redis.call('DEL', claim)
-  end
-  if outcome == 'failed' then
+  local function note_failure(terms, work, failure)
+    local time, failed = read_time(), root .. ':failure:' .. work
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
     local status, detail = failure[1], failure[2]
     local base, max, luck, asked = tonumber(failure[3]), tonumber(failure[4]), tonumber(failure[5]), tonumber(failure[6])
     local before = tonumber(redis.call('HGET', failed, 'count') or 0)
@@ -49,16 +39,31 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     redis.call('HSET', failed, 'count', before + 1, 'status', status, 'detail', detail,
       'until', string.format('%.0f', now + wait))
     redis.call('PEXPIRE', failed, string.format('%.0f', wait + 2 * max))
-    bound_failures(wait + 2 * max)
+    bound_failures(terms, work, now, wait + 2 * max)
   end
 
-  if held[5] ~= 'running' then  -- running work has left its lane
-    leave_lane(work, held[2], held[4])
-    redis.call('ZREM', root .. ':claims', work)
+  finish_work = function(terms, work, token, outcome, duration_ms, failure)
+    local claim, done = root .. ':claim:' .. work, root .. ':done:' .. work
+    local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client', 'state')
+    if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
+    if held[1] ~= token then return 0 end
+    gather_deletion(claim)
+    if outcome == 'stored' then
+      gather_deletion(root .. ':failure:' .. work)
+      gather_removal(root .. ':failures', work)
+      record(held[3], tonumber(duration_ms))
+      record(held[2], tonumber(duration_ms))
+    elseif outcome == 'failed' then
+      note_failure(terms, work, failure)
+    end
+    if held[5] ~= 'running' then  -- running work has left its lane
+      leave_lane(work, held[2], held[4])
+      gather_removal(root .. ':claims', work)
+    end
+    gather_removal(root .. ':leases', work)
+    redis.call('HSET', done, 'token', token, 'outcome', outcome)
+    redis.call('PEXPIRE', done, terms.done_ms)
+    redis.call('PUBLISH', terms.channel, outcome .. ' ' .. work)
+    return 1
   end
-  redis.call('ZREM', root .. ':leases', work)
-  redis.call('HSET', done, 'token', token, 'outcome', outcome)
-  redis.call('PEXPIRE', done, terms.done_ms)
-  redis.call('PUBLISH', terms.channel, outcome .. ' ' .. work)
-  return 1
 end

@@ -3,48 +3,51 @@
 -- at once instead, as `skipped`. The nonce names the copy: a copy whose reply was lost may call again.
 -- terms: lease_ms default_ms channel done_ms skip_ms backlog_ms workers (by name, of each lane that skips)
 -- -> 1 started | 2 skipped | 0 neither, token
-local lanes_started, means = {}, {}  -- noted, and read, in this step
-
-local function start_work(work, token, nonce, terms)
-  local claim = root .. ':claim:' .. work
-  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged', 'client')
-  if held[2] == 'running' and held[5] == nonce then return 1, held[1] end
-  if held[1] ~= token or held[2] ~= 'queued' then return 0, token end
-  local lane, kind, asked, aged = held[3], held[4], tonumber(held[6]), held[7]
+-- A script that starts any work ends with leave_lanes(), keep_fencing_token() and write_gathered(), and starts none twice before.
+local start_work
+do
+  local lanes_started, means, lease_until = {}, {}, nil  -- noted, and read, in this step
   local time = read_time()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-  local function whole(x) return string.format('%.0f', x) end
-  local function mean(name)
+  local function mean(name, terms)
     means[name] = means[name] or tonumber(redis.call('GET', root .. ':duration:' .. name) or terms.default_ms)
     return means[name]
   end
 
   -- An unbroken series of the sweeper's passes for as long shows that this server could be reached:
   -- after an outage waiting clients are given the time to ask again.
-  local function could_have_been_asked()
+  local function could_have_been_asked(terms)
     local since = tonumber(redis.call('GET', root .. ':swept'))
     return since and now - since > terms.skip_ms
   end
 
-  local function is_unwanted()
+  local function is_unwanted(lane, asked, aged, terms)
     local workers = terms.workers[lane]
     return terms.skip_ms > 0 and workers and not aged and asked and now - asked > terms.skip_ms
-      and could_have_been_asked() and redis.call('ZCARD', root .. ':queued:' .. lane) * mean(lane) / workers > terms.backlog_ms
+      and could_have_been_asked(terms) and count_in_lane(lane) * mean(lane, terms) / workers > terms.backlog_ms
   end
 
-  local unwanted = is_unwanted()
-  serve_lane(work, lane, held[8])
-  redis.call('ZREM', root .. ':claims', work)
-  if not lanes_started[lane] then redis.call('HSET', root .. ':started', lane, whole(now)) end
-  lanes_started[lane] = true
-  if unwanted then
-    skip_work(work, token, terms)
-    return 2, token
+  start_work = function(work, token, nonce, terms)
+    local claim = root .. ':claim:' .. work
+    local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged', 'client')
+    if held[2] == 'running' and held[5] == nonce then return 1, held[1] end
+    if held[1] ~= token or held[2] ~= 'queued' then return 0, token end
+    local lane = held[3]
+    local unwanted = is_unwanted(lane, tonumber(held[6]), held[7], terms)
+    serve_lane(work, lane, held[8])
+    gather_removal(root .. ':claims', work)
+    if not lanes_started[lane] then redis.call('HSET', root .. ':started', lane, now) end
+    lanes_started[lane] = true
+    if unwanted then
+      skip_work(work, token, terms)
+      return 2, token
+    end
+    local started = next_token()
+    redis.call('HSET', claim, 'state', 'running', 'token', started, 'starter', nonce, 'since', now,
+      'expected', math.floor(now + mean(held[4], terms) + 0.5))
+    lease_until = lease_until or string.format('%.0f', now + terms.lease_ms)  -- Redis has each number written anew
+    gather_add(root .. ':leases', lease_until, work)
+    return 1, started
   end
-  local started = next_token()
-  redis.call('HSET', claim, 'state', 'running', 'token', started, 'starter', nonce, 'since', whole(now),
-    'expected', whole(now + mean(kind)))
-  redis.call('ZADD', root .. ':leases', now + terms.lease_ms, work)
-  return 1, started
 end

@@ -142,10 +142,8 @@ local function hand_over(work, lane, client, from)
   return count_before(work, lane)
 end
 
--- Takes the work out of its lane, since its turn has come.
-local function serve_lane(work, lane, client)
-  local place, is_empty = leave_lane(work, lane, client)
-  if not place or is_empty then return end
+-- Notes which work the lane has served: its round is the present one, unless a later one was.
+local function note_served_place(lane, place)
   local round = math.floor(place < 0 and place + POPULAR_BEFORE or place)
   if round > 0 and round > round_of(lane, place < 0) then
     local band = band_of(lane, place < 0)
@@ -160,6 +158,53 @@ local function serve_lane(work, lane, client)
   else
     redis.call('HDEL', root .. ':round', lane .. ':last')
   end
+end
+
+local leaving = {}  -- by lane, works whose turn has come, and their clients
+
+-- Takes the work out of its lane, since its turn has come, with leave_lanes().
+local function serve_lane(work, lane, client)
+  local served = leaving[lane] or {works = {}, clients = {}}
+  leaving[lane] = served
+  local number = #served.works + 1
+  served.works[number], served.clients[number] = work, client or ''
+end
+
+-- Counts works of clients no longer that have left the lane.
+local function give_up_shares(lane, numbers)
+  for client, number in pairs(numbers) do
+    if redis.call('HINCRBY', root .. ':shares:' .. lane, client, -number) < 1 then
+      redis.call('HDEL', root .. ':shares:' .. lane, client)
+    end
+  end
+end
+
+-- Takes the works that were served in this step out of their lanes.
+local function leave_lanes()
+  for lane, served in pairs(leaving) do
+    local queued, last, furthest, numbers = root .. ':queued:' .. lane, nil, {}, {}
+    for number, place in ipairs(redis.call('ZMSCORE', queued, unpack(served.works))) do
+      if place then
+        local client = served.clients[number]
+        last = tonumber(place)
+        furthest[last < 0] = math.max(furthest[last < 0] or last, last)
+        if client ~= '' then numbers[client] = (numbers[client] or 0) + 1 end
+      end
+    end
+    redis.call('ZREM', queued, unpack(served.works))
+    give_up_shares(lane, numbers)
+    if last and not is_over(lane) then
+      for _, place in pairs(furthest) do note_served_place(lane, place) end
+      note_served_place(lane, last)
+    end
+  end
+  leaving = {}
+end
+
+-- The number of works in the lane, without those that it has served.
+local function count_in_lane(lane)
+  leave_lanes()
+  return redis.call('ZCARD', root .. ':queued:' .. lane)
 end
 
 -- The work whose turn it is.

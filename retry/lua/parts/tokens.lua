@@ -14,7 +14,8 @@ end
 
 local last_given = nil  -- in this step
 
--- The next fencing token of the partition. Tokens follow the clock, in microseconds.
+-- The next fencing token of the partition. Tokens follow the clock, in microseconds. A script that has given any ends with
+-- keep_fencing_token().
 local function next_token()
   if last_given then
     last_given = last_given + 1
@@ -24,7 +25,9 @@ local function next_token()
     notice_other_server(now_us)
     last_given = math.max(tonumber(redis.call('GET', root .. ':token') or 0) + 1, now_us)
   end
-  local token = string.format('%.0f', last_given)
-  redis.call('SET', root .. ':token', token)
-  return token
+  return string.format('%.0f', last_given)
+end
+
+local function keep_fencing_token()
+  if last_given then redis.call('SET', root .. ':token', string.format('%.0f', last_given)) end
 end

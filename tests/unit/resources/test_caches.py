@@ -240,6 +240,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
+def test_of_callers_that_never_wait_one_at_a_time_is_to_read_nearly_new_rows(clock: list[float]) -> None:
+    snapshot = Snapshot("rows", Rows(), lambda: 1)
+    assert [snapshot.current(), snapshot.current(), snapshot.get()] == [None, None, 1]
+    clock[0] += 1.5
+    assert [snapshot.current(), snapshot.current()] == [None, 1]
+    snapshot.get()
+    clock[0] += 1.5
+    assert [snapshot.current(), snapshot.current()] == [None, 2]
+    clock[0] += 0.5
+    assert [snapshot.current(), snapshot.current()] == [None, None], "the one has not read them in time"
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_database_that_is_away_is_asked_no_more_often_than_one_that_answers(clock: list[float], known: bool) -> None:
     rows = Rows()

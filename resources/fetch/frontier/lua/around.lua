@@ -1,6 +1,6 @@
 -- Counts fetchers and machines, names the owner of a domain, and the machines whose network is away by its egress, for
 -- people. Changes nothing.
--- needs: domain owners line network
+-- needs: retry.gathered domain owners line network
 -- ARGV: rules egress scope('' for none)   -> fetchers machines owner away_machine ...
 local egress, scope = ARGV[2], ARGV[3]
 local machines, number, away = {}, 0, {}

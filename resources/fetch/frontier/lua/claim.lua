@@ -1,7 +1,7 @@
 -- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of its due
 -- domains those with interactive work, and with flagged work. Among these the one with the most work left, if that
 -- decides when all is done, else the one with the shortest jobs.
--- needs: domain owners line clock job network spread moves loans retry.root retry.tokens retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start starts
+-- needs: retry.root retry.gathered domain owners line clock job network spread moves loans retry.tokens retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works lapses retry.claim_start starts
 -- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules fetcher machine egresses most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
@@ -9,7 +9,10 @@
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
-local BOUNDS = {least_moves = 8, moves = 32, tries = 16, wait_ms = 60000}
+local BOUNDS = {least_moves = 8, moves = 32, read = 8, tries = 16, wait_ms = 60000}
+-- As text: Redis has each number written anew.
+local NOW, LEASE_UNTIL = string.format('%.17g', now), string.format('%.0f', now + rules.lease_ms)
+local PARTS_OF_ONE = 6
 local lanes, room, found, number = {}, {}, {}, 0
 for place = 7, #ARGV, 2 do
   lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
@@ -28,15 +31,16 @@ end
 -- `...`: further fields of the job, names and values in turn.
 local function hand_out(how, job, state, ...)
   local token = new_token()
-  set_job(job, 'state', state, 'token', token, 'worker', fetcher, 'claimed', now, ...)
-  redis.call('ZADD', 'fetch:{0}:leases', whole(now + rules.lease_ms), job.key)
+  job.token = token
+  redis.call('HSET', job_name(job.key), 'state', state, 'token', token, 'worker', fetcher, 'claimed', NOW, ...)
+  gather_add('fetch:{0}:leases', LEASE_UNTIL, job.key)
   if number == 0 then redis.call('ZREM', 'fetch:{0}:idle', fetcher) end
   local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
     job.lapses, job.needs_robots or '0', job.why or ''}
   local wanted = redis.call('HGETALL', 'fetch:{0}:wanted:' .. job.key)
-  for _, part in ipairs({how, token, string.format('%.0f', job.version), record, wanted, start_works(job, wanted)}) do
-    found[#found + 1] = part
-  end
+  local place = number * PARTS_OF_ONE
+  found[place + 1], found[place + 2], found[place + 3] = how, token, job.version
+  found[place + 4], found[place + 5], found[place + 6] = record, wanted, start_works(job, wanted)
   number = number + 1
   room[job.lane] = (room[job.lane] or 0) - 1
 end
@@ -85,118 +89,161 @@ local function find_ways()
   end
 end
 
--- Domains that this call has found due, by line: they are put there at its end, unless one of their
--- jobs is handed out. And the lines that are empty in Redis.
-local brought, found_empty = {}, {}
+local spent = {fast = {}, slow = {}}  -- by lane, priorities in which nothing is due
+local first_due, read_anew
+do
+  -- Domains that this call has found due, by line: they are put there at its end, unless one of their
+  -- jobs is handed out.
+  local brought = {}
 
--- Where enough are in the line, a few more are brought: one that is handed out at once need not be put there.
-local function bring_due(lane, priority, way)
-  local line = line_of('due', lane, priority, way)
-  if brought[line] then return line end
-  brought[line] = {}
-  local lacking = most + BOUNDS.least_moves - redis.call('ZCARD', line)
-  local number = math.max(BOUNDS.least_moves, math.min(BOUNDS.moves, lacking))
-  for _, scope in ipairs(due(line_of('waiting', lane, priority, way), number)) do
-    local d = domain(scope)
-    place(d)
-    table.insert(brought[line], d)
-  end
-  return line
-end
-
--- Saves a domain that has another place in line, or none.
-local function save_moved(d)
-  save(d)
-  for _, lane in ipairs(LANES) do
-    local line = d[FIELDS[lane].at]
-    found_empty[line], found_empty[short_line(line) or ''] = nil, nil
-  end
-end
-
--- The first of the line in Redis, after the changes of this call: read by ZREVRANGE or ZRANGE.
-local function first_there(read, line)
-  while not found_empty[line] do
-    local one = redis.call(read, line, 0, 0, 'WITHSCORES')
-    local d = loaded[one[1] or '']
-    if not (d and d.moved) then
-      found_empty[line] = not one[1]
-      return one[1], tonumber(one[2])
+  -- Where enough are in the line, a few more are brought: one that is handed out at once need not be put there.
+  local function bring_due(lane, priority, way, line)
+    brought[line] = {}
+    local lacking = most + BOUNDS.least_moves - redis.call('ZCARD', line)
+    local number = math.max(BOUNDS.least_moves, math.min(BOUNDS.moves, lacking))
+    for _, scope in ipairs(due(line_of('waiting', lane, priority, way), number)) do
+      local d = domain(scope)
+      place(d, true)
+      table.insert(brought[line], d)
     end
-    save_moved(d)
   end
-end
 
--- The work that a domain has left if it decides when all of this fetcher's domains are done: the rest then only just
--- fills the slots beside it, and beside those with about as much left. Until then others go first: all is done as early,
--- and half as late on average. Computed once, for the domain with the most left. Of the lane's work, the fetcher is
--- taken to have an equal share.
-local decisive = {}
-
-local function decisive_ms(lane, priority, most_left)
-  local place = lane .. priority
-  if not decisive[place] then
-    local alike = 0
-    for _, way in ipairs(open) do
-      alike = alike + redis.call('ZCOUNT', line_of('due', lane, priority, way), most_left * rules.alike, '+inf')
-    end
-    local left = tonumber(redis.call('HGET', 'fetch:{0}:left', lane) or 0) + left_more[lane]
-    decisive[place] = left / #fetchers / (rules.fill * rules.slots + math.max(1, alike))
-  end
-  return decisive[place]
-end
-
--- Of the due domains by any egress the one with the shortest jobs, if any in Redis has shorter ones than that.
-local function shortest_due(lane, priority, first, least)
-  for _, way in ipairs(open) do
-    local scope, place = first_there('ZRANGE', short_line(line_of('due', lane, priority, way)))
-    if scope and place < least then first, least = scope, place end
-  end
-  return first
-end
-
--- The due domain whose job is handed out next, by any egress.
-local function first_due(lane, priority)
-  local at, score, short = FIELDS[lane].at, FIELDS[lane].score, FIELDS[lane].short
-  local longest, most_left, shortest, least = nil, -1, nil, math.huge
-  for _, way in ipairs(open) do
-    local line = bring_due(lane, priority, way)
-    local scope, left = first_there('ZREVRANGE', line)
-    if scope and left > most_left then longest, most_left = scope, left end
+  -- The due domains of a line in an order: the first ones in Redis, which are read a few at a time, and those that this
+  -- call has brought, the first one last. Those with the most left are first (sign 1), or the shortest (sign -1).
+  local function read_order(line, lane, sign)
+    local names = FIELDS[lane]
+    local order = {line = line, at = names.at, sign = sign, field = sign == 1 and names.score or names.short,
+      set = sign == 1 and line or short_line(line), there = {}, next = 1, read = 0, brought = {}}
     for _, d in ipairs(brought[line]) do
-      if d.moved and d[at] == line then
-        if d[score] > most_left then longest, most_left = d.scope, d[score] end
-        if d[short] < least then shortest, least = d.scope, d[short] end
+      if d.moved and d[order.at] == line then table.insert(order.brought, d) end
+    end
+    table.sort(order.brought, function(one, other) return sign * one[order.field] < sign * other[order.field] end)
+    return order
+  end
+
+  -- The first one in Redis, and its place there. Domains that this call has moved are there no more.
+  local function first_there(order)
+    while true do
+      local scope, at = order.there[order.next], order.there[order.next + 1]
+      if scope and not (loaded[scope] and loaded[scope].moved) then return scope, tonumber(at) end
+      order.next = order.next + 2
+      if not scope then
+        if order.is_over then return nil end
+        local read, last = order.sign == 1 and 'ZREVRANGE' or 'ZRANGE', order.read + BOUNDS.read - 1
+        order.there = redis.call(read, order.set, order.read, last, 'WITHSCORES')
+        order.is_over, order.read, order.next = #order.there < 2 * BOUNDS.read, last + 1, 1
       end
     end
   end
-  if not longest or most_left >= decisive_ms(lane, priority, most_left) then return longest end
-  return shortest_due(lane, priority, shortest, least) or longest
+
+  -- The first one that was brought.
+  local function first_brought(order)
+    local list = order.brought
+    local d = list[#list]
+    while d and not (d.moved and d[order.at] == order.line) do
+      list[#list] = nil
+      d = list[#list]
+    end
+    return d
+  end
+
+  -- The first domain of all, and its place.
+  local function first_in(order)
+    local scope, at = first_there(order)
+    local d = first_brought(order)
+    if d and not (scope and order.sign * at >= order.sign * d[order.field]) then return d.scope, d[order.field] end
+    return scope, at
+  end
+
+  -- By lane and priority: the two orders of each due line that is open.
+  local orders = {fast = {}, slow = {}}
+
+  -- Has the lines read anew, in which a domain may have another place now.
+  read_anew = function() orders, spent = {fast = {}, slow = {}}, {fast = {}, slow = {}} end
+
+  local function orders_of(lane, priority)
+    local known = orders[lane][priority]
+    if known then return known end
+    known = {}
+    for place, way in ipairs(open) do
+      local line = line_of('due', lane, priority, way)
+      if not brought[line] then bring_due(lane, priority, way, line) end
+      known[place] = {left = read_order(line, lane, 1), short = read_order(line, lane, -1)}
+    end
+    orders[lane][priority] = known
+    return known
+  end
+
+  -- The work that a domain has left if it decides when all of this fetcher's domains are done: the rest then only just
+  -- fills the slots beside it, and beside those with about as much left. Until then others go first: all is done as
+  -- early, and half as late on average. Computed once, for the domain with the most left. Of the lane's work, the
+  -- fetcher is taken to have an equal share.
+  local decisive = {fast = {}, slow = {}}
+
+  local function decisive_ms(lane, priority, most_left)
+    if not decisive[lane][priority] then
+      local alike, score = 0, FIELDS[lane].score
+      for _, each in ipairs(orders_of(lane, priority)) do
+        alike = alike + redis.call('ZCOUNT', each.left.line, most_left * rules.alike, '+inf')
+        for _, d in ipairs(each.left.brought) do
+          if d[score] >= most_left * rules.alike then alike = alike + 1 end
+        end
+      end
+      local left = tonumber(redis.call('HGET', 'fetch:{0}:left', lane) or 0) + left_more[lane]
+      decisive[lane][priority] = left / #fetchers / (rules.fill * rules.slots + math.max(1, alike))
+    end
+    return decisive[lane][priority]
+  end
+
+  -- The due domain whose job is handed out next, by any egress.
+  first_due = function(lane, priority)
+    local all, longest, most_left = orders_of(lane, priority), nil, -1
+    for _, each in ipairs(all) do
+      local scope, left = first_in(each.left)
+      if scope and left > most_left then longest, most_left = scope, left end
+    end
+    if not longest or most_left >= decisive_ms(lane, priority, most_left) then return longest end
+    local shortest, least = nil, math.huge
+    for _, each in ipairs(all) do
+      local scope, place = first_in(each.short)
+      if scope and place < least then shortest, least = scope, place end
+    end
+    return shortest or longest
+  end
 end
 
--- A domain that is still due may be in another line now: it is saved there.
+-- A domain that is still due is saved with its place in line.
 local function place_again(d, lane)
-  local before = d[FIELDS[lane].at]
   place(d)
-  if d[FIELDS[lane].at] == '' or d[FIELDS[lane].at] == before or allowed_at(d) > now then return end
-  save_moved(d)
+  if d[FIELDS[lane].at] == '' or allowed_at(d) > now then return end
+  save(d)
+  read_anew()
+end
+
+-- Takes the next job out of a queue: popular content takes turns with all other content.
+local function pop_job(queue, after_popular)
+  if not after_popular then return redis.call('ZPOPMIN', queue)[1] end
+  local key = first_in_turn(queue, after_popular)
+  redis.call('ZREM', queue, key)
+  return key
 end
 
 -- The next job of a domain, and its fields to set; nothing if its address has just expired.
 local function request_of(d, lane)
   local queue = 'fetch:{0}:jobs:' .. d.scope .. ':' .. lane .. ':' .. best_priority(d, lane)
-  local job = job_of(first_in_turn(queue, d[FIELDS[lane].popular] == 1))
-  take(d, job)
+  local job = job_of(pop_job(queue, d[FIELDS[lane].popular] == 1))
+  leave_queue(d, job)
   if job.expires > 0 and job.expires <= now then
     doom(job, 'expired')
     place_again(d, lane)
     return nil
   end
-  local gap, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
-  if obeys then gap = math.max(gap, d.crawl) end
+  local usual, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
+  local gap = obeys and math.max(usual, d.crawl) or usual
   local needs_robots = obeys and d.crawl_until <= now
   if needs_robots then d.robots_job = job.key end
   -- Only steady requests tell of the rate: an idle domain's success says nothing of it.
-  local paced = d.next > 0 and gap == gap_ms(d) and now - allowed_at(d) <= math.max(gap, 20)
+  local paced = d.next > 0 and gap == usual and now - allowed_at(d) <= math.max(gap, 20)
   local before, beside = d.next, d.in_flight
   d.next = next_turn(d, now, gap)
   d.in_flight = beside + 1
@@ -212,7 +259,8 @@ end
 
 -- Saves each domain once, after all changes of its place in line.
 local function settle_all()
-  for _, d in pairs(loaded) do save(d) end
+  for _, d in pairs(loaded) do keep_changes(d) end
+  write_gathered()
 end
 
 local function earliest(set, floor)
@@ -247,7 +295,7 @@ local tries = 0  -- domains whose first job had just expired, or that had got an
 local function is_of_another(d)
   if away[d.egress] or owner_of(d) == fetcher then return false end
   move_domain(d)
-  found_empty = {}
+  read_anew()
   return true
 end
 
@@ -257,7 +305,7 @@ local function borrow_any(lane, priority, busy)
     local may_borrow = not away[egress] and owner_of_part(loans_name(fetcher, egress)) == fetcher
     for _, owner in ipairs(may_borrow and busy or {}) do
       if borrow(fetcher, lane, priority, way_of(owner, egress)) then
-        found_empty = {}
+        read_anew()
         return true
       end
     end
@@ -267,6 +315,7 @@ end
 
 -- Hands out a due job of the lane and priority, if there is one.
 local function hand_out_due(lane, priority)
+  if spent[lane][priority] then return false end
   local scope = first_due(lane, priority)
   while scope and tries < BOUNDS.tries do
     local d = domain(scope)
@@ -276,6 +325,7 @@ local function hand_out_due(lane, priority)
       if away[d.egress] then
         redis.call('HSET', network_name(machine, d.egress), 'try_at', now + rules.outage_try_ms)
         find_ways()
+        read_anew()
       end
       hand_out('claimed', job, 'running', unpack(notes))
       return true
@@ -283,6 +333,7 @@ local function hand_out_due(lane, priority)
     tries = tries + 1
     scope = first_due(lane, priority)
   end
+  spent[lane][priority] = true
   return false
 end
 
@@ -339,8 +390,10 @@ hand_out_doomed()
 find_ways()
 local more, wait_ms = true, 0
 while more and number < most do more, wait_ms = hand_out_next() end
+leave_lanes()
 settle_all()
 keep_last_token()
+keep_fencing_token()
 count_queued()
 wake()
 if not more and is_room_left() then idle(wait_ms) end

@@ -1,5 +1,5 @@
 -- Puts jobs into their domains' queues; or joins the existing job of a key.
--- needs: retry.root domain owners line job scope_rules domains items
+-- needs: retry.root retry.gathered domain owners line job scope_rules domains items
 -- ARGV: rules | for each job
 --       key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id token payload
@@ -140,9 +140,12 @@ local function enqueue(first)
   return add()
 end
 
+-- No half of the changes of an item are saved with the next one.
+local function forget_loaded() loaded = {} end
+
 local replies = {}
 for first = 2, #ARGV, PARTS_OF_ONE do
-  replies[#replies + 1] = reply_of(enqueue, first)
+  replies[#replies + 1] = reply_of(enqueue, forget_loaded, first)
 end
 count_queued()
 wake()

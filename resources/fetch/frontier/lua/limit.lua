@@ -1,6 +1,6 @@
 -- Sets an admin's limits of a domain, for all its egresses or for one (`<scope> via <egress>`).
 -- They hold from the next claim on, in all fetchers.
--- needs: domain owners line
+-- needs: retry.gathered domain owners line
 -- ARGV: rules scope | name value, for each: delay cap bytes ('' as learnt), paused (1 | 0),
 --       blocked (ms from now), unblock   -> 1
 local function set(d, name, value)

@@ -1,6 +1,6 @@
 -- Moves a job to another lane or priority: a waiting one changes its queue, one in flight counts in the
 -- other lane from now on. Later waiters do not move it back.
--- needs: domain owners line job
+-- needs: retry.gathered domain owners line job
 -- ARGV: rules key lane priority('' as it is)   -> 1 | 0
 
 -- At most so many are known, the latest ones.

@@ -1,6 +1,6 @@
 -- Queues jobs again that were handed to a fetcher and did not arrive there. Not counted as their lapse.
 -- Works that started with them wait for their turn again.
--- needs: domain owners line job retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works
+-- needs: retry.gathered domain owners line job retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_return works
 -- ARGV: rules fetcher | the keys of the jobs that it holds   -> the number of jobs queued again
 local held, back = {}, 0
 for place = 3, #ARGV do held[ARGV[place]] = true end

@@ -1,5 +1,5 @@
 -- Notes that a domain refused a request after a redirect.
--- needs: domain owners line scope_rules politeness domains
+-- needs: retry.gathered domain owners line scope_rules politeness domains
 -- ARGV: rules host site path egress latency_ms retry_after_ms   -> 1
 local host, site, path, egress = unpack(ARGV, 2, 5)
 local d = domain_by_way(scope_by_rule(host, site, path), egress)

@@ -1,5 +1,5 @@
 -- Withdraws a waiter of a job, or, without an id, the job. A job in flight goes on.
--- needs: domain owners line job
+-- needs: retry.gathered domain owners line job
 -- ARGV: rules key id('' all of it)   -> removed | kept | in_flight | unknown
 local key, id = ARGV[2], ARGV[3]
 local job = job_of(key)
@@ -18,5 +18,6 @@ else
   return 'in_flight'
 end
 forget(job)
+write_gathered()
 count_queued()
 return 'removed'

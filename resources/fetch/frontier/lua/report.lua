@@ -1,7 +1,7 @@
 -- Reports requests: the domain of each learns from it and its place in flight is free. The job goes on
 -- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
--- needs: domain owners line job politeness network spread retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works items
+-- needs: retry.gathered domain owners line job politeness network spread retry.root retry.turns retry.claim_skip retry.lane_rounds retry.claim_end retry.claim_return works items
 -- ARGV: rules machine terms (of finish_work) | for each request
 --       key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms number_of_work_parts
@@ -138,18 +138,53 @@ local function go_on(d, job, verdict, ours, what, version, again_ms)
   return hold(job, 'held')
 end
 
+-- The domains that reports of this call have changed, and the jobs and works that these have ended. All are written at
+-- the end, or before a report that may read them.
+local changed, is_ended = {}, {}
+
+local function save_changed()
+  for d in pairs(changed) do
+    place(d)
+    keep_changes(d)
+  end
+  write_gathered()
+  changed, is_ended = {}, {}
+end
+
+local latest, before = nil, nil  -- the domain of the latest report, as earlier ones had changed it
+
+-- Notes that a report changes the domain.
+local function note_changed(d)
+  latest, before = d, changed[d] and {}
+  for name, value in pairs(before and d or {}) do before[name] = value end
+  changed[d] = true
+end
+
+-- Takes back what the latest report has changed of domains. No half of its changes are saved with others.
+local function take_back_changes()
+  if latest and not before then changed[latest] = nil end
+  for name in pairs(before and latest or {}) do latest[name] = before[name] end
+  loaded = {}
+  for d in pairs(changed) do loaded[d.scope] = d end
+end
+
 local function report(first)
   local key, token, verdict, status = unpack(ARGV, first, first + 3)
   local what, parts = ARGV[first + 7], tonumber(ARGV[first + 10])
   local work = first + PARTS_OF_ONE
+  local goes_on = verdict == 'throttled' or verdict == 'unsent' or verdict == 'away' or verdict == 'unreachable'
+    or (what ~= 'end' and what ~= 'hold')
+  latest, before = nil, nil
+  if goes_on or is_ended[key] or (parts > 0 and is_ended[ARGV[work]]) then save_changed() end
   -- Even if the job is lost: the work has a token of its own.
   local ended = parts > 0 and finish_work(terms, ARGV[work], ARGV[work + 1], ARGV[work + 2], ARGV[work + 3],
-    {unpack(ARGV, work + 4, work + parts - 1)}) or 0
-  local goes_on = verdict == 'throttled' or verdict == 'unsent' or verdict == 'away' or verdict == 'unreachable'
-  local of_key = (goes_on or (what ~= 'end' and what ~= 'hold')) and job_of or job_at_its_end
-  local job = of_key(key)
+    parts > 4 and {unpack(ARGV, work + 4, work + parts - 1)} or {}) or 0
+  if parts > 0 then is_ended[ARGV[work]] = true end
+  local job = goes_on and job_of(key) or job_at_its_end(key)
   if not job or job.token ~= token or job.state ~= 'running' then return {ended, 'stale'} end
+  is_ended[key] = true
   local d = domain(job.scope)
+  note_changed(d)
   leave_flight(d, job)
   local ours = learn(d, job, verdict, tonumber(ARGV[first + 4]), tonumber(ARGV[first + 5]))
   if verdict ~= 'unsent' then d.status = status end
@@ -159,16 +194,19 @@ local function report(first)
   end
   count_bytes(d, tonumber(ARGV[first + 6]))
   local reply = go_on(d, job, verdict, ours, what, tonumber(ARGV[first + 8]), tonumber(ARGV[first + 9]))
-  if reply[1] == 'again' then requeue_works(job, tonumber(reply[2])) end
-  settle(d)
+  if reply[1] == 'again' then
+    write_gathered()
+    requeue_works(job, tonumber(reply[2]))
+  end
   return {ended, unpack(reply)}
 end
 
 local replies, first = {}, 4
 while first <= #ARGV do
-  replies[#replies + 1] = reply_of(report, first)
+  replies[#replies + 1] = reply_of(report, take_back_changes, first)
   first = first + PARTS_OF_ONE + tonumber(ARGV[first + 10])
 end
+save_changed()
 keep_durations(terms)
 count_queued()
 wake()

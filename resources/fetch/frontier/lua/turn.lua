@@ -1,5 +1,5 @@
 -- Takes a turn at a domain that a redirect leads to, if it comes soon.
--- needs: domain owners line scope_rules domains
+-- needs: retry.gathered domain owners line scope_rules domains
 -- ARGV: rules host site path egress most_wait_ms   -> granted wait_ms paced | not_now wait_ms 0
 local host, site, path, egress = unpack(ARGV, 2, 5)
 local d = domain_by_way(scope_by_rule(host, site, path), egress)

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import pytest
 from django.db import OperationalError
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from resources import tasks
 from resources.fetch import timings
@@ -73,7 +73,7 @@ class Database:
         self.is_away = False
         self.calls = 0
 
-    def write(self, records: Iterable[FetchRecord]) -> None:
+    def write(self, records: Iterable[FetchRecord], known: object) -> None:
         self.calls += 1
         if self.is_away:
             raise OperationalError("away")
@@ -209,6 +209,23 @@ def test_a_record_that_no_database_takes_holds_nothing_up(caplog: pytest.LogCapt
 
     asyncio.run(scenario())
     assert FetchTiming.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_domain_without_a_row_has_one_again_within_a_minute(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    known = timings.KnownDomains()
+    timings.write_records([record()], known)
+    FetchDomain.objects.all().delete()
+    with django_assert_num_queries(1):
+        timings.write_records([record()], known)
+    assert not FetchDomain.objects.exists()
+    now[0] += 60
+    timings.write_records([record()], known)
+    assert FetchDomain.objects.count() == 1
 
 
 @pytest.mark.django_db

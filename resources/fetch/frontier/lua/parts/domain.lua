@@ -57,17 +57,26 @@ local loaded = {}
 
 local WITH_DEFAULTS = {__index = DEFAULTS}
 
--- The domain's record, one table for each in a script. It holds the changes; behind it are the values in Redis, and
--- behind those the defaults. Only settle() and save() write it.
+-- A hash as a table by name, which Redis fills in less time than a script.
+local function read_hash(key)
+  redis.setresp(3)
+  local found = redis.pcall('HGETALL', key)
+  redis.setresp(2)
+  if found.err then error(found) end
+  return found.map
+end
+
+-- The domain's record, one table for each in a script, with `held`, the values in Redis; behind both are the defaults.
+-- Only settle() and save() write it.
 local function domain(scope)
   if loaded[scope] then return loaded[scope] end
-  local flat, held = redis.call('HGETALL', 'fetch:{0}:domain:' .. scope), {}
-  for place = 1, #flat, 2 do
-    local name, value = flat[place], flat[place + 1]
-    held[name] = TEXTS[name] and value or tonumber(value) or value
+  local held = read_hash('fetch:{0}:domain:' .. scope)
+  local d = setmetatable({scope = scope, held = held}, WITH_DEFAULTS)
+  for name, value in pairs(held) do
+    if not TEXTS[name] then value = tonumber(value) or value end
+    d[name], held[name] = value, value
   end
   setmetatable(held, WITH_DEFAULTS)
-  local d = setmetatable({scope = scope, held = held}, {__index = held})
   loaded[scope] = d
   return d
 end
@@ -84,8 +93,6 @@ local function domain_by_way(scope, egress)
   return d
 end
 
-local LIMITS = {set_delay = 1, set_cap = 1, set_bytes = 1, set_paused = 1}
-
 local function has_limits(d) return d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 end
 
 -- A domain that only redirects lead to, and that has refused nothing, is soon learnt again.
@@ -93,34 +100,41 @@ local function is_lasting(d)
   return d.arrived > 0 or d.floor > 0 or d.cap_refused > 0 or d.opens > 0 or d.block_until > now
 end
 
--- Records with an admin's limits are kept for good, others for long: their expiry is renewed once in an hour.
-local function keep(d, is_freed)
+-- Records with an admin's limits are kept for good, others for long: their expiry is renewed once in an hour, and with
+-- these fields.
+local KEPT_FOR = {set_delay = 1, set_cap = 1, set_bytes = 1, set_paused = 1, floor = 1, cap_refused = 1, opens = 1,
+  block_until = 1, arrived = 1}
+local function hour_of(ms) return math.floor(ms / 3600000) end
+
+local function keep(d)
   local key = 'fetch:{0}:domain:' .. d.scope
   if has_limits(d) then
     redis.call('PERSIST', key)
-  elseif is_freed or is_lasting(d) ~= is_lasting(d.held)
-    or math.floor(d.held.asked_at / 3600000) ~= math.floor(now / 3600000) then
+  else
     redis.call('PEXPIRE', key, is_lasting(d) and rules.kept_ms or rules.brief_kept_ms)
   end
 end
 
 local function write(d)
-  local changed, held, is_freed = {}, d.held, false
+  local changed, length, held = {}, 0, d.held
+  local is_kept = hour_of(held.asked_at) == hour_of(now)
   for name, value in pairs(d) do
-    if DEFAULTS[name] ~= nil and value ~= held[name] then
-      changed[#changed + 1], changed[#changed + 2] = name, value
-      is_freed = is_freed or LIMITS[name]
+    if value ~= held[name] and DEFAULTS[name] ~= nil then
+      changed[length + 1], changed[length + 2] = name, value
+      length = length + 2
+      if KEPT_FOR[name] then is_kept = false end
     end
   end
-  if #changed == 0 then return end
+  if length == 0 then return end
   redis.call('HSET', 'fetch:{0}:domain:' .. d.scope, unpack(changed))
-  keep(d, is_freed)
-  for place = 1, #changed, 2 do held[changed[place]] = changed[place + 1] end
+  if not is_kept then keep(d) end
+  for place = 1, length, 2 do held[changed[place]] = changed[place + 1] end
 end
 
 -- Requests that may be in flight at once by an admin's limit, else as learnt below the ceiling.
 local function usual_cap(d)
-  return d.set_cap ~= '' and d.set_cap or math.min(math.floor(d.cap), rules.most_in_flight)
+  local cap = d.set_cap
+  return cap ~= '' and cap or math.min(math.floor(d.cap), rules.most_in_flight)
 end
 
 -- The same now. An open circuit tries one at a time, and a request for robots.txt is sent alone.
@@ -136,10 +150,14 @@ local function answer_gap(d) return d.answer / usual_cap(d) end
 -- The shortest gap, whatever is learnt. Requests to a slow origin do not come in bunches: a share of that gap is between
 -- them. Their number in flight does the rest, and where that is one, all of it.
 local function least_gap(d)
-  return usual_cap(d) > 1 and math.max(rules.least_delay_ms, answer_gap(d) * rules.answer_share) or rules.least_delay_ms
+  local cap = usual_cap(d)
+  return cap > 1 and math.max(rules.least_delay_ms, d.answer / cap * rules.answer_share) or rules.least_delay_ms
 end
 
-local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or math.max(d.delay, least_gap(d)) end
+local function gap_ms(d)
+  local gap = d.set_delay
+  return gap ~= '' and gap or math.max(d.delay, least_gap(d))
+end
 
 -- The turn after one at that moment: at random around that gap, not below the least one. Without a gap it is at once.
 local function next_turn(d, at, gap)

@@ -5,13 +5,10 @@ local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 
 local function job_name(key) return 'fetch:{0}:job:' .. key end
 
 local function job_of(key)
-  local flat = redis.call('HGETALL', job_name(key))
-  if #flat == 0 then return nil end
-  local job = {key = key}
-  for place = 1, #flat, 2 do
-    local name, value = flat[place], flat[place + 1]
-    job[name] = NUMBERS[name] and tonumber(value) or value
-  end
+  local job = read_hash(job_name(key))
+  if not next(job) then return nil end
+  for name in pairs(NUMBERS) do job[name] = tonumber(job[name]) end
+  job.key = key
   return job
 end
 
@@ -73,19 +70,26 @@ local function put_later(d, job, due)
   set_job(job, 'state', 'later', 'due', due)
 end
 
+-- Counts a job that has left its queue.
+local function leave_queue(d, job)
+  local count, sum = FIELDS[job.lane][job.priority], FIELDS[job.lane].sum
+  d[count], d[sum] = d[count] - 1, d[sum] - job.expected
+  left_more[job.lane] = left_more[job.lane] - whole(job.expected)
+  if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
+  queued_more = queued_more - 1
+end
+
 -- Takes a waiting job out of its queue.
 local function take(d, job)
   if job.state == 'later' then
     redis.call('ZREM', 'fetch:{0}:later', job.key)
     d.later = d.later - 1
+    if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
+    queued_more = queued_more - 1
   else
     redis.call('ZREM', queue_of(job), job.key)
-    local count, sum = FIELDS[job.lane][job.priority], FIELDS[job.lane].sum
-    d[count], d[sum] = d[count] - 1, d[sum] - job.expected
-    left_more[job.lane] = left_more[job.lane] - whole(job.expected)
+    leave_queue(d, job)
   end
-  if job.expires > 0 then redis.call('ZREM', 'fetch:{0}:expiring', job.key) end
-  queued_more = queued_more - 1
 end
 
 local function is_waiting(job) return job.state == 'queued' or job.state == 'later' end
@@ -103,9 +107,11 @@ local function doom(job, why)
   wake_at = math.min(wake_at or now, now)
 end
 
+-- Ends the job, with write_gathered().
 local function forget(job)
-  redis.call('DEL', job_name(job.key), 'fetch:{0}:wanted:' .. job.key)
-  redis.call('ZREM', 'fetch:{0}:leases', job.key)
+  gather_deletion(job_name(job.key))
+  gather_deletion('fetch:{0}:wanted:' .. job.key)
+  gather_removal('fetch:{0}:leases', job.key)
 end
 
 -- Tokens grow even when the server lost its data.

@@ -5,8 +5,8 @@ local wake_at = nil
 -- The end of the names of lines by owner and egress. Without an owner there are lines too.
 local function way_of(owner, egress) return via(owner == '' and '' or ':' .. owner, egress) end
 
--- The beginnings of lines, and the short lines of due ones: once for each step.
-local line_names = {due = {fast = {}, slow = {}}, waiting = {fast = {}, slow = {}}, short = {}}
+-- The beginnings of lines, the short lines of due ones, and the lines by owners: once for each step.
+local line_names = {due = {fast = {}, slow = {}}, waiting = {fast = {}, slow = {}}, short = {}, owned = {}}
 
 local function line_of(kind, lane, priority, way)
   local starts = line_names[kind][lane]
@@ -14,7 +14,12 @@ local function line_of(kind, lane, priority, way)
   return starts[priority] .. way
 end
 
-local function is_owned(line) return line ~= '' and string.find(line, ':%d:') ~= nil end
+local function is_owned(line)
+  if line == '' then return false end
+  local known = line_names.owned
+  if known[line] == nil then known[line] = string.find(line, ':%d:') ~= nil end
+  return known[line]
+end
 
 -- The other line of the same due domains: the shortest jobs first. Nothing for waiting ones.
 local function short_line(line)
@@ -39,24 +44,27 @@ local function remaining(d, lane) return d[FIELDS[lane].sum] + waiting_in(d, lan
 -- many times its length at the most. The domain keeps its earliest place while it is due.
 local function short_place(d, lane) return whole(now + rules.patience * d[FIELDS[lane].sum] / waiting_in(d, lane)) end
 
--- Decides on the domain's line. Remembers the earliest moment for which a fetcher may have to be woken.
-local function place(d)
+-- Decides on the domain's line. Remembers the earliest moment for which a fetcher may have to be woken. A domain whose
+-- time has come in a line of waiting ones stays there until a claim brings it to that of due ones (`brings`).
+local function place(d, brings)
   local at, way = allowed_at(d), nil
   if d.lent ~= '' then owner_of(d) end  -- the loan may be over
   for _, lane in ipairs(LANES) do
     local names = FIELDS[lane]
-    local priority, before, set, score = best_priority(d, lane), d[names.at], '', 0
+    local priority, before, set, placed, score = best_priority(d, lane), d[names.at], '', 0, 0
     if priority and has_room(d, lane) then
       way = way or way_of(owner_of(d), d.egress)
-      if at <= now then
+      local stood = d[names.placed]
+      set, placed, score = line_of('waiting', lane, priority, way), at, at
+      if at <= now and before == set and stood <= now and not brings then
+        placed = stood
+      elseif at <= now then
         set, score = line_of('due', lane, priority, way), remaining(d, lane)
         d[names.short] = short_place(d, lane)
-      else
-        set, score = line_of('waiting', lane, priority, way), at
       end
-      if before == '' or at < d[names.placed] then wake_at = math.min(wake_at or at, at) end
+      if before == '' or placed < stood then wake_at = math.min(wake_at or at, at) end
     end
-    d[names.at], d[names.placed], d[names.score] = set, set == '' and 0 or at, score
+    if set ~= '' or before ~= '' then d[names.at], d[names.placed], d[names.score] = set, placed, score end
   end
   d.moved = true
 end
@@ -64,33 +72,42 @@ end
 -- Keeps the set of those domains of a part that stand in lines of its owner: they move with the part.
 local function note_standing(d)
   local held = d.held
-  local stood = (is_owned(held.at_fast) or is_owned(held.at_slow)) and part_of(d, held)
-  local stands = (is_owned(d.at_fast) or is_owned(d.at_slow)) and part_of(d)
-  if stood == stands then return end
-  if stood then redis.call('SREM', 'fetch:{0}:standing:' .. stood, d.scope) end
-  if stands then redis.call('SADD', 'fetch:{0}:standing:' .. stands, d.scope) end
+  local stood = is_owned(held.at_fast) or is_owned(held.at_slow)
+  local stands = is_owned(d.at_fast) or is_owned(d.at_slow)
+  if stood == stands and (not stands or held.lent == d.lent) then return end
+  if stood then redis.call('SREM', 'fetch:{0}:standing:' .. part_of(d, held), d.scope) end
+  if stands then redis.call('SADD', 'fetch:{0}:standing:' .. part_of(d), d.scope) end
 end
 
--- Writes the domain's lines to Redis, once after all changes.
+-- Gathers the changes of a lane's lines. In the line of waiting domains, the score is the time at which it was placed.
+local function stand_in(d, names, before, set)
+  local short_before, short = short_line(before), short_line(set)
+  if before ~= '' and before ~= set then gather_removal(before, d.scope) end
+  if short_before and short_before ~= short then gather_removal(short_before, d.scope) end
+  local stays = before == set and not short and d[names.placed] == d.held[names.placed]
+  if set ~= '' and not stays then gather_add(set, d[names.score], d.scope) end
+  if short then gather_lower(short, d[names.short], d.scope) end
+end
+
 local function stand(d)
   note_standing(d)
   for _, lane in ipairs(LANES) do
-    local names, held = FIELDS[lane], d.held
-    local before, set = held[names.at], d[names.at]
-    local short_before, short = short_line(before), short_line(set)
-    if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
-    if short_before and short_before ~= short then redis.call('ZREM', short_before, d.scope) end
-    -- In the line of waiting domains, the score is the time at which it was placed.
-    local stays = before == set and d[names.placed] > now and d[names.placed] == held[names.placed]
-    if set ~= '' and not stays then redis.call('ZADD', set, d[names.score], d.scope) end
-    if short then redis.call('ZADD', short, 'LT', d[names.short], d.scope) end
+    local names = FIELDS[lane]
+    local before, set = d.held[names.at], d[names.at]
+    if before ~= '' or set ~= '' then stand_in(d, names, before, set) end
   end
   d.moved = false
 end
 
-local function save(d)
+-- Writes the domain to Redis, once after all changes; its lines with write_gathered().
+local function keep_changes(d)
   if d.moved then stand(d) end
   write(d)
+end
+
+local function save(d)
+  keep_changes(d)
+  write_gathered()
 end
 
 local function settle(d)

@@ -22,7 +22,7 @@ run = stores.run_steps
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(Politeness(), most_domains=20, most_evidence=5, most_slow=5)
-    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: small))  # its cache is cleared as settings change
+    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: small))
 
 
 def follow_redirect(host: str, *, is_refused: bool = False) -> None:

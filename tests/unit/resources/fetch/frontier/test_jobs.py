@@ -314,16 +314,27 @@ def test_several_reports_in_one_call_are_those_of_each_alone() -> None:
     assert frontier.record("b.example.com")["throttled"] == "1"
 
 
-def test_a_report_that_fails_leaves_the_others_and_can_be_made_again(clock: Clock) -> None:
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_report_that_fails_leaves_the_others_and_can_be_made_again(clock: Clock, failing: int) -> None:
     frontier.enqueue(frontier.job("1"), frontier.job("2"))
     held = [frontier.next_claimed(clock), frontier.next_claimed(clock)]
     calls = [next(queue.report_and_finish_work(job, "m", frontier.OK, EndJob(job.version))) for job in held]
-    broken = replace(calls[0], item=[*calls[0].item[:6], "many", *calls[0].item[7:]])  # not a number of bytes
-    [first, second] = cast(list[object], stores.execute_call(join_calls([broken, calls[1]]).calls[0]))
-    assert isinstance(first, Exception)
-    assert second == [0, b"ended"]
-    assert frontier.record()["in_flight"] == "1"
-    assert frontier.report(held[0]) == jobs.JobEnded()
+    sound = calls[failing]
+    calls[failing] = replace(sound, item=[*sound.item[:6], "many", *sound.item[7:]])  # not a number of bytes
+    replies = cast(list[object], stores.execute_call(join_calls(calls).calls[0]))
+    assert isinstance(replies[failing], Exception)
+    assert replies[1 - failing] == [0, b"ended"]
+    assert [frontier.record()[name] for name in ("in_flight", "ok")] == ["1", "1"]
+    assert frontier.report(held[failing]) == jobs.JobEnded()
+    assert [frontier.record()[name] for name in ("in_flight", "ok")] == ["0", "2"]
+
+
+def test_a_report_that_is_twice_in_a_call_counts_once() -> None:
+    held, token = claimed_for(WORK)
+    ending = claims.stored_end(WORK.key, token, 0.1)
+    call = next(queue.report_and_finish_work(held, "m", frontier.OK, EndJob(held.version), ending))
+    assert stores.execute_call(join_calls([call, call]).calls[0]) == [[1, b"ended"], [1, b"stale"]]
+    assert frontier.record()["ok"] == "1"
     assert frontier.record()["in_flight"] == "0"
 
 

@@ -399,7 +399,7 @@ def test_the_frontier_keeps_its_promises_in_any_order(
     servers: RedisServers, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tight = Politeness(retry_budget=2, failures_to_open=2, outage_hosts=2)
-    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: tight))  # its cache is cleared as settings change
+    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: tight))
     Frontier.servers, Frontier.clock = servers, clock
     run_state_machine_as_test(
         Frontier,
