@@ -1,6 +1,6 @@
 -- Starts the first work of the first of these lanes that has one. A worker of the lanes sends this call behind its wait
 -- for a message, so that both replies come together.
--- needs: root tokens turns claim_skip lane_rounds claim_start
+-- needs: root gathered tokens turns claim_skip lane_rounds claim_start
 -- KEYS: root   ARGV: terms nonce | lanes   -> {1 started | 2 skipped | 0 neither, work, token, spec, lane}
 local terms, nonce = cjson.decode(ARGV[1]), ARGV[2]
 
@@ -20,4 +20,7 @@ if not held[1] then  -- its claim is lost
 end
 redis.call('SET', starter, work, 'PX', terms.lease_ms)
 local outcome, token = start_work(work, held[1], nonce, terms)
+leave_lanes()
+keep_fencing_token()
+write_gathered()
 return {outcome, work, token, held[2] or '', lane or held[3]}
