@@ -53,7 +53,7 @@ class Slot:
         return True
 
     def hand_over(self) -> bool:
-        """Frees the slot of a job whose answer a task's own thread stores, and returns True.
+        """Frees the slot of a job whose answer has only to be stored, and returns True.
 
         Returns False, and keeps it, while as many such answers are stored as there are slots: they are in memory.
         """
@@ -187,7 +187,7 @@ class WakeListener:
 CLAIM_PAUSE_SECONDS = 1.0
 """Pause between claims while Redis is away."""
 
-MAX_CLAIMS_PER_CALL = 32
+MAX_CLAIMS_PER_CALL = 48
 """Jobs per claim call: it keeps Redis busy for a few ms."""
 
 FETCHER_LEAVE_SECONDS = 10.0

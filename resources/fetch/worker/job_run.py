@@ -94,7 +94,7 @@ class JobRun:
     ) -> None:
         """Fetches the job, and ends it or has it queued again. Raises StoreUnavailable.
 
-        `on_slow` is called once if the body turns out slow, `on_handed_over` when a task has taken the answer over,
+        `on_slow` is called once if the body turns out slow, `on_handed_over` when the answer has only to be stored,
         `on_settled` when only the report of the end is left: the next job may be claimed in the same trip.
         """
         self._on_handed_over = on_handed_over

@@ -47,7 +47,8 @@ do
     local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client', 'state')
     if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
     if held[1] ~= token then return 0 end
-    gather_deletion(claim)
+    -- At once, and first: a server that is out of memory refuses a script whose first write takes some.
+    redis.call('DEL', claim)
     if outcome == 'stored' then
       gather_deletion(root .. ':failure:' .. work)
       gather_removal(root .. ':failures', work)
@@ -56,14 +57,12 @@ do
     elseif outcome == 'failed' then
       note_failure(terms, work, failure)
     end
-    if held[5] ~= 'running' then  -- running work has left its lane
-      leave_lane(work, held[2], held[4])
-      gather_removal(root .. ':claims', work)
-    end
-    gather_removal(root .. ':leases', work)
+    if held[5] ~= 'running' then leave_lane(work, held[2], held[4]) end  -- running work has left its lane
     redis.call('HSET', done, 'token', token, 'outcome', outcome)
     redis.call('PEXPIRE', done, terms.done_ms)
     redis.call('PUBLISH', terms.channel, outcome .. ' ' .. work)
+    if held[5] ~= 'running' then gather_removal(root .. ':claims', work) end
+    gather_removal(root .. ':leases', work)
     return 1
   end
 end

@@ -35,8 +35,9 @@ do
     if held[1] ~= token or held[2] ~= 'queued' then return 0, token end
     local lane = held[3]
     local unwanted = is_unwanted(lane, tonumber(held[6]), held[7], terms)
+    -- At once, and first: a server that is out of memory refuses a script whose first write takes some.
+    redis.call('ZREM', root .. ':claims', work)
     serve_lane(work, lane, held[8])
-    gather_removal(root .. ':claims', work)
     if not lanes_started[lane] then redis.call('HSET', root .. ':started', lane, now) end
     lanes_started[lane] = true
     if unwanted then

@@ -1,6 +1,7 @@
 """Claims against a real Redis: each script's promise, one by one. test_claims_model has them in any order."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 from unittest.mock import ANY
@@ -345,3 +346,17 @@ def test_looking_still_answers_when_the_server_takes_no_writes(work: Work, serve
         assert claim_calls.look(work) == ClaimTaken(token, ANY)
     finally:
         servers.state.client.config_set("maxmemory", "0")
+
+
+@pytest.mark.parametrize("ends", [claim_calls.finish, claim_calls.fail])
+def test_work_starts_and_ends_while_the_server_is_out_of_memory(
+    work: Work, servers: RedisServers, ends: Callable[[Work, int], bool]
+) -> None:
+    queued = claim_calls.begun(work).token
+    servers.state.client.config_set("maxmemory", "1")
+    try:
+        assert (token := claim_calls.start(work, queued))
+        assert ends(work, token)
+    finally:
+        servers.state.client.config_set("maxmemory", "0")
+    assert isinstance(claim_calls.look(work), WorkDone if ends is claim_calls.finish else WorkFailed)

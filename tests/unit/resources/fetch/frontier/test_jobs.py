@@ -253,8 +253,10 @@ def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
     assert claim_and_start().starts == {WORK.key: claims.STARTED}
 
 
-def report_and_finish(held: jobs.ClaimedJob, ending: claims.ClaimEnd) -> tuple[bool, object]:
-    return run(queue.report_and_finish_work(held, "m", frontier.OK, EndJob(held.version), ending))
+def report_and_finish(
+    held: jobs.ClaimedJob, ending: claims.ClaimEnd | None, then: AfterReport | None = None
+) -> tuple[bool, object]:
+    return run(queue.report_and_finish_work(held, "m", frontier.OK, then or EndJob(held.version), ending))
 
 
 def claimed_for(work: Work) -> tuple[jobs.ClaimedJob, int]:
@@ -272,6 +274,28 @@ def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
     assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
     assert not servers.state.client.exists("retry:{0}:leases", "fetch:{0}:leases")
+
+
+def test_reports_are_taken_while_the_server_is_out_of_memory(servers: RedisServers) -> None:
+    held, token = claimed_for(WORK)
+    servers.state.client.config_set("maxmemory", "1")
+    try:
+        assert report_and_finish(held, None, HoldJob()) == (False, jobs.JobHeld())
+        assert finish(WORK, token)
+        assert run(queue.finish_job(held)) == jobs.JobEnded()
+    finally:
+        servers.state.client.config_set("maxmemory", "0")
+    assert isinstance(look(WORK), claim_state.WorkDone)
+
+
+def test_a_work_ends_with_its_report_while_the_server_is_out_of_memory(servers: RedisServers) -> None:
+    held, token = claimed_for(WORK)
+    servers.state.client.config_set("maxmemory", "1")
+    try:
+        assert report_and_finish(held, claims.stored_end(WORK.key, token, 0.1)) == (True, jobs.JobEnded())
+    finally:
+        servers.state.client.config_set("maxmemory", "0")
+    assert isinstance(look(WORK), claim_state.WorkDone)
 
 
 def test_a_report_whose_reply_was_lost_may_be_made_again() -> None:
