@@ -47,9 +47,13 @@ _log = logging.getLogger("tarry.preparing")
 
 @dataclass(frozen=True, slots=True)
 class TakenMessage:
-    """A message of a lane, and the work that was started with it. A lane may have lost the message of a work."""
+    """A message with its queue, and the work that was started with it. A lane may have lost the message of a work.
+
+    `lane` is that of the work, or the queue if none was started. `queue` is empty without a message.
+    """
 
     lane: str
+    queue: str
     text: bytes | None
     started: StartedWork | None = None
 
@@ -77,18 +81,13 @@ class LaneWorker:
                 close_old_connections()  # not before a task, whose client waits
 
     def handle(self, taken: TakenMessage) -> None:
-        """Does the work that was started, or calls the task of the message. Does not raise their errors."""
-        try:
-            if taken.started:
+        """Does the work that was started, then calls the task of the message. Does not raise their errors."""
+        if taken.started:
+            with _errors_logged(taken.lane):
                 self._do_started(taken.lane, taken.started)
-            if taken.text is not None:
-                self._call_task(taken.lane, read_message(taken.text), taken.started)
-        except NotRegistered as error:
-            _log.error("no such task", extra={"task": str(error)})
-        except (ValueError, StoreUnavailable) as error:
-            _log.error("a message was lost", extra={"lane": taken.lane, "error": str(error)})
-        except Exception:  # noqa: BLE001 - the edge of a worker's process
-            _log.exception("a task failed")
+        if taken.text is not None:
+            with _errors_logged(taken.queue):
+                self._call_task(taken.queue, read_message(taken.text), taken.started)
 
     def _take_message(self) -> TakenMessage | None:
         self._nonce = self._nonce or uuid4().hex  # that of a call whose reply was lost
@@ -109,12 +108,12 @@ class LaneWorker:
         with self._limited(), worker.message_in_hand(lane, _NO_MESSAGE):
             worker.call_task(started)
 
-    def _call_task(self, lane: str, message: Message, started: StartedWork | None) -> None:
+    def _call_task(self, queue: str, message: Message, started: StartedWork | None) -> None:
         """Calls the task of the message, unless it stands for the work that was started."""
         if started and json.loads(started.spec)["task"] == message.task:
             return
         task = current_app.tasks[message.task]
-        with self._limited(), worker.message_in_hand(lane, message):
+        with self._limited(), worker.message_in_hand(queue, message):
             task.run(*message.arguments, **message.named)
 
     @contextmanager
@@ -130,6 +129,18 @@ class LaneWorker:
 _NO_MESSAGE = Message("", (), {})
 
 
+@contextmanager
+def _errors_logged(lane: str) -> Iterator[None]:
+    try:
+        yield
+    except NotRegistered as error:
+        _log.error("no such task", extra={"task": str(error)})
+    except (ValueError, StoreUnavailable) as error:
+        _log.error("a message was lost", extra={"lane": lane, "error": str(error)})
+    except Exception:  # noqa: BLE001 - the edge of a worker's process
+        _log.exception("a task failed")
+
+
 def _wait_for_message(queues: Sequence[str], nonce: str) -> TakenMessage | None:
     """Takes the next message from the first of the queues that has one; None if none comes. Raises RedisError.
 
@@ -138,14 +149,18 @@ def _wait_for_message(queues: Sequence[str], nonce: str) -> TakenMessage | None:
     client = _make_client(conf().QUEUES_URL or conf().REDIS_URL)
     waiting = ("BRPOP", *queues, BLOCKED_SECONDS)
     if not _starts_at_once(queues):
-        found = cast("list[bytes] | None", servers.run_command(client, waiting))
-        return TakenMessage(found[0].decode(), found[1]) if found else None
+        return _as_taken(cast("list[bytes] | None", servers.run_command(client, waiting)), None)
     call = claims.start_first_call(queues, nonce)
     found, reply = _run_both(client, waiting, call)
-    started = claims.read_started_in_lane(reply, nonce)
+    return _as_taken(found, claims.read_started_in_lane(reply, nonce))
+
+
+def _as_taken(found: list[bytes] | None, started: tuple[str, StartedWork] | None) -> TakenMessage | None:
+    queue, text = (found[0].decode(), found[1]) if found else ("", None)
     if started:
-        return TakenMessage(started[0], found[1] if found else None, started[1])
-    return TakenMessage(found[0].decode(), found[1]) if found else None
+        lane, work = started
+        return TakenMessage(lane, queue, text, work)
+    return TakenMessage(queue, queue, text) if found else None
 
 
 def _starts_at_once(queues: Sequence[str]) -> bool:

@@ -82,5 +82,7 @@ def test_a_cache_that_fails_after_the_claim_does_not_lose_the_work(seen: Content
     ids=["came in between", "came in between, to replace stale content", "is refreshed early"],
 )
 def test_only_content_that_came_in_between_ends_the_claim(seen: Content | None, action: HandOver | TakeBack) -> None:
-    found = LookResult(FRESH, claim_state.ClaimBegun(7, 2))
-    assert decide_answer(found, 0, seen) == (Serve(FRESH, stale=False, why="hit"), action)
+    hit = Serve(FRESH, stale=False, why="hit")
+    assert decide_answer(LookResult(FRESH, claim_state.ClaimBegun(7, 2)), 0, seen) == (hit, action)
+    sent = LookResult(FRESH, claim_state.ClaimBegun(7, 2, is_sent=True))
+    assert decide_answer(sent, 0, seen) == (hit, action if isinstance(action, TakeBack) else None)

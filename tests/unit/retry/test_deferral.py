@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import ANY, Mock
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -20,9 +20,9 @@ from retry.contents import Prepared
 from retry.decision import Refuse
 from retry.deferral import find_answer, serve_or_defer
 from retry.errors import QueueUnavailable, StoreUnavailable
-from retry.lanes import write_claim_message
+from retry.lanes import UNKNOWN_TOKEN, write_claim_message
 from retry.messages import read_message
-from retry.scripts import ScriptCall
+from retry.scripts import Reply, ScriptCall
 from retry.tickets import MAX_REDIRECT_CHARACTERS, Ticket, read_ticket
 from retry.work import Work
 from tests.conftest import RedisServers
@@ -61,8 +61,31 @@ def count_requests(number: float) -> None:
     stores.execute_call(popularity.count_call("here", b"", b"", [], {KEY: number}))
 
 
+def token_of(work: Work, servers: RedisServers) -> int:
+    return int(servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "token") or 0)
+
+
 def queued(servers: RedisServers, lane: str = "paint.now") -> int:
     return servers.state.client.llen(lane)
+
+
+@pytest.fixture
+def _sent_by_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retry.lanes.write_claim_message", write_claim_message)
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=AssertionError("a second step")))
+
+
+@pytest.fixture(params=["by the claim", "after the claim"])
+def is_sent_by_claim(request: pytest.FixtureRequest) -> bool:
+    """Work is handed over in the step of its claim, or by publish_work() after it."""
+    is_one_step: bool = request.param == "by the claim"
+    if is_one_step:
+        request.getfixturevalue("_sent_by_the_claim")
+    return is_one_step
+
+
+def messages(servers: RedisServers, lane: str = "paint.now") -> list[str]:
+    return [read_message(text).arguments[0] for text in servers.state.client.lrange(lane, 0, -1)]
 
 
 def test_fresh_content_is_served_with_all_its_fields(work: Work) -> None:
@@ -98,7 +121,9 @@ def test_a_matching_validator_gets_304_and_another_one_412_which_pages_elsewhere
     assert (refused["Content-Type"], refused["Cache-Control"]) == ("application/problem+json", "no-store")
 
 
-def test_missing_content_is_claimed_queued_once_and_redirected(work: Work, servers: RedisServers) -> None:
+def test_missing_content_is_claimed_queued_once_and_redirected(
+    work: Work, servers: RedisServers, is_sent_by_claim: bool
+) -> None:
     response = ask(work, "/tiles/a.png?x=%C3%A9")
     target = urlsplit(response["Location"])
     assert (response.status_code, target.path) == (302, "/retry_after")
@@ -110,7 +135,7 @@ def test_missing_content_is_claimed_queued_once_and_redirected(work: Work, serve
     assert int(response["Retry-After"]) >= 1
     assert [ask(work).status_code for _ in range(2)] == [302, 302]
     [message] = servers.state.client.lrange("paint.now", 0, -1)
-    token = int(servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "token") or 0)
+    token = UNKNOWN_TOKEN if is_sent_by_claim else token_of(work, servers)
     sent = json.loads(message)["headers"]
     assert (sent["task"], sent["argsrepr"]) == ("tests.paint", repr([work.key, token, "a", 1]))
 
@@ -174,7 +199,7 @@ def test_a_refresh_that_failed_is_not_tried_again_during_its_pause(
     count_requests(20)
     ask(work)
     servers.state.client.delete("paint.refresh")
-    fail(work, int(servers.state.client.hget(f"retry:{{0}}:claim:{work.key}", "token") or 0))
+    fail(work, token_of(work, servers))
     assert ask(work).status_code == 200
     assert queued(servers, "paint.refresh") == 0
 
@@ -202,15 +227,18 @@ def test_a_failure_in_force_is_answered_at_once_unless_stale_content_bridges_it(
     assert ask(work).status_code == 200
 
 
+@pytest.mark.usefixtures("is_sent_by_claim")
 def test_a_full_backlog_is_503_with_an_honest_wait(work: Work, servers: RedisServers, settings: Settings) -> None:
     settings.RETRY_LANES = {"paint.now": {"limit": 6, "workers": 2}}
     for number in range(6):
         stores.execute_call(claims.begin_call(replace(work, key=f"paint:{number}"), refresh=False))
     response = ask(work)
     assert (response.status_code, response["Retry-After"]) == (503, "4")  # 6 × 1 s ÷ 2 workers, and its own second
+    assert queued(servers) == 0
     assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}")
 
 
+@pytest.mark.usefixtures("is_sent_by_claim")
 def test_content_that_came_in_between_is_served_and_nothing_is_claimed(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +257,7 @@ def test_content_that_came_in_between_is_served_and_nothing_is_claimed(
     assert not servers.state.client.exists(f"retry:{{0}}:claim:{work.key}")
 
 
+@pytest.mark.usefixtures("is_sent_by_claim")
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("HEAD", "/a", 302), ("POST", "/a", 405), ("OPTIONS", "/a", 204), ("GET", LONG_PATH, 414)],
@@ -389,6 +418,7 @@ def ticket_of(query: str) -> Ticket:
     return read_ticket(query, now=time.time(), max_age_seconds=600, hosts=frozenset())
 
 
+@pytest.mark.usefixtures("is_sent_by_claim")
 def test_a_client_that_prefers_so_is_answered_202_at_once(work: Work, servers: RedisServers) -> None:
     response = ask(work, prefer="respond-async")
     status = urlsplit(response["Location"])
@@ -403,6 +433,7 @@ def test_a_client_that_prefers_so_is_answered_202_at_once(work: Work, servers: R
     assert queued(servers) == 1
 
 
+@pytest.mark.usefixtures("is_sent_by_claim")
 def test_a_client_that_does_not_wait_is_told_when_to_come_again(work: Work, servers: RedisServers) -> None:
     response = ask(work, prefer="wait=0")
     assert (response.status_code, response["Content-Type"]) == (503, "application/problem+json")
@@ -444,16 +475,6 @@ def test_nothing_else_is_handed_over(work: Work, settings: Settings, delivery: s
     assert ask(work).status_code == 302
 
 
-@pytest.fixture
-def _sent_by_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retry.lanes.write_claim_message", write_claim_message)
-    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=AssertionError("a second step")))
-
-
-def messages(servers: RedisServers, lane: str = "paint.now") -> list[str]:
-    return [read_message(text).arguments[0] for text in servers.state.client.lrange(lane, 0, -1)]
-
-
 @pytest.mark.usefixtures("_sent_by_the_claim")
 def test_the_step_that_claims_the_work_puts_its_message_into_the_lane(work: Work, servers: RedisServers) -> None:
     for _ in range(2):
@@ -462,14 +483,14 @@ def test_the_step_that_claims_the_work_puts_its_message_into_the_lane(work: Work
     assert isinstance(look(work), claim_state.ClaimTaken)
 
 
-@pytest.mark.usefixtures("_sent_by_the_claim")
+@pytest.mark.usefixtures("is_sent_by_claim")
 def test_promoted_work_has_a_message_in_its_faster_lane(work: Work, servers: RedisServers) -> None:
     begun(work, refresh=True)
     assert ask(work).status_code == 302
     assert messages(servers) == [work.key]
 
 
-@pytest.mark.usefixtures("_sent_by_the_claim")
+@pytest.mark.usefixtures("is_sent_by_claim")
 def test_a_full_lane_gets_no_message(work: Work, servers: RedisServers, settings: Settings) -> None:
     settings.RETRY_LANES = {**conf().RETRY_LANES, "paint.now": {"limit": 1, "workers": 1}}
     assert ask(replace(work, key="first")).status_code == 302
@@ -483,7 +504,67 @@ def test_the_refresh_of_content_that_is_there_is_published_after_its_claim(
     monkeypatch.setattr("retry.lanes.write_claim_message", write_claim_message)
     store(fresh=0)
     assert ask(work).status_code == 200
-    assert [read_message(text).arguments[1] for text in servers.state.client.lrange("paint.refresh", 0, -1)] != [0]
+    [message] = servers.state.client.lrange("paint.refresh", 0, -1)
+    assert token_of(work, servers) != UNKNOWN_TOKEN
+    assert read_message(message).arguments[:2] == (work.key, token_of(work, servers))
+
+
+@pytest.mark.usefixtures("is_sent_by_claim")
+def test_work_whose_message_seems_lost_has_another_one_once(work: Work, servers: RedisServers) -> None:
+    ask(work)
+    servers.state.client.delete("paint.now")
+    servers.state.client.hset(f"retry:{{0}}:claim:{work.key}", "expected", 1)
+    token = token_of(work, servers)
+    for _ in range(2):
+        assert ask(work).status_code == 302
+    assert (messages(servers), token_of(work, servers)) == ([work.key], token)
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+@pytest.mark.parametrize(("is_repeated", "status"), [(True, 302), (False, 503)], ids=["called again", "given up"])
+def test_a_claim_whose_reply_was_lost_has_sent_its_message_once(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, is_repeated: bool, status: int
+) -> None:
+    execute = stores.execute_call
+
+    def lose_reply(call: ScriptCall) -> Reply:
+        reply = execute(call)
+        if call.server != "state":
+            return reply
+        monkeypatch.setattr(stores, "execute_call", execute)
+        assert claim_state.read_claim_state(reply) == claim_state.ClaimBegun(token_of(work, servers), ANY)
+        if is_repeated:
+            return execute(call)
+        raise StoreUnavailable("state: the reply was lost")
+
+    monkeypatch.setattr(stores, "execute_call", lose_reply)
+    assert [ask(work).status_code for _ in range(2)] == [status, 302]
+    assert messages(servers) == [work.key]
+    assert start(work, token_of(work, servers))
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+def test_the_message_of_a_claim_starts_its_work_in_the_partition_of_that(
+    work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    settings.STATE_PARTITIONS = 2
+    works = [replace(work, key=f"paint:a:{number}") for number in range(8)]
+    assert {claims.partition_of_work(one.key) for one in works} == {0, 1}
+    assert [ask(one).status_code for one in works] == [302] * len(works)
+    assert sorted(messages(servers)) == [one.key for one in works]
+    calls = [claims.start_next_call(work.lane, key, f"n:{key}") for key in messages(servers)]
+    found = [claims.read_started(stores.execute_call(call)) for call in calls]
+    assert {one.outcome for one in found} == {claims.STARTED}
+    assert sorted(one.work_key for one in found) == [one.key for one in works]
+
+
+@pytest.mark.usefixtures("_sent_by_the_claim")
+def test_the_message_of_a_claim_that_was_taken_back_starts_nothing(work: Work, servers: RedisServers) -> None:
+    ask(work)
+    stores.execute_call(claims.abandon_call(work.key, token_of(work, servers)))
+    assert messages(servers) == [work.key]
+    found = claims.read_started(stores.execute_call(claims.start_next_call(work.lane, work.key, "n")))
+    assert (found.outcome, look(work)) == (0, claim_state.WorkUnknown())
 
 
 @pytest.mark.usefixtures("_sent_by_the_claim")

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from celery import current_app
@@ -24,6 +25,10 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def note(*arguments: object) -> None:
         done.append((worker._message_lane(), *arguments))
 
+    @current_app.task(name="other")
+    def note_other(*arguments: object) -> None:
+        done.append((worker._message_lane(), "other", *arguments))
+
     @current_app.task(name="failing")
     def fail(*_: object) -> None:
         raise ZeroDivisionError
@@ -31,7 +36,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     done.clear()
     monkeypatch.setattr(lane_worker, "close_old_connections", lambda: None)
     yield
-    for task in (note, fail):
+    for task in (note, note_other, fail):
         del current_app.tasks[task.name]
 
 
@@ -141,13 +146,23 @@ def test_work_whose_message_was_lost_is_started_when_no_other_comes(monkeypatch:
     assert working._take_message() is None
 
 
-def test_a_message_of_another_task_is_handled_beside_the_work_that_was_started() -> None:
+@pytest.mark.parametrize("queue", ["paint.now", "paint.pages"])
+def test_a_message_of_another_task_is_handled_after_the_work_that_was_started_as_of_its_own_queue(queue: str) -> None:
     begun(paint(1))
-    lanes.publish_work("failing", "w:9", 9, (), "paint.now")
-    stores.broker_client().lpush("paint.now", b"no message")
+    publish(9, queue, "other")
+    stores.broker_client().lpush(queue, b"no message")
     work(messages=1)
-    assert [call[1] for call in done] == ["w:1"]
-    assert stores.broker_client().llen("paint.now") == 1
+    assert [call[:2] for call in done] == [("paint.now", "w:1"), (queue, "other")]
+    assert done[1][2:] == ("w:9", 9, "a", 2.5)
+    assert stores.broker_client().llen(queue) == 1
+
+
+def test_a_message_of_another_task_is_handled_after_work_that_failed(caplog: pytest.LogCaptureFixture) -> None:
+    begun(replace(paint(1), task="failing"))
+    publish(9, task="other")
+    work(messages=1)
+    assert [record.message for record in caplog.records if record.name == "tarry.preparing"] == ["a task failed"]
+    assert done == [("paint.now", "other", "w:9", 9, "a", 2.5)]
 
 
 def test_a_call_whose_reply_was_lost_finds_the_work_that_it_has_started(servers: RedisServers) -> None:
