@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -90,16 +90,27 @@ def share_body(body: bytes) -> None:
 
 
 def content_name(content_key: str) -> str:
-    """The name of content in `cache`, and that of the channel of its notices."""
+    """The name of content in `cache`."""
     return _NAME_PREFIX + content_key
 
 
+def channel_name(content_key: str, database: int) -> str:
+    """The name of the channel of the content's notices. All databases of a server share the names of channels."""
+    return f"retry:stored:{database}:{content_key}"
+
+
 def store_call(  # noqa: PLR0917  # the parts of a record
-    content_key: str, prepared: Prepared, token: int, stored_at: datetime, cost_seconds: float, work_key: str = ""
+    content_key: str,
+    prepared: Prepared,
+    token: int,
+    stored_at: datetime,
+    cost_seconds: float,
+    work_key: str = "",
+    database: int | None = None,
 ) -> ScriptCall:
     """The call that stores content unless newer content is there. The reply is 1, or 0 when fenced off.
 
-    The waiting clients of the work, if one is named, are told of it.
+    The waiting clients of the work are told of it, if one is named with the number of this database of `cache`.
     """
     if not (prepared.fresh_seconds >= 0 and prepared.stale_seconds >= 0):
         raise PreparationError("The preparer gave an impossible freshness.")
@@ -115,7 +126,8 @@ def store_call(  # noqa: PLR0917  # the parts of a record
     )
     meta = f'{{"digest":"{digest}","stored":{moment!r},"cost":{cost_seconds!r},{_write_terms(terms)}'
     body = b"" if digest in _shared_bodies else prepared.body
-    given = (token, kept_ms, meta, body, digest, moment, work_key, MAX_NOTICE_BYTES)
+    channel = channel_name(content_key, database) if work_key and database is not None else ""
+    given = (token, kept_ms, meta, body, digest, moment, channel, work_key, MAX_NOTICE_BYTES)
     return ScriptCall("cache", "store", [content_name(content_key)], given)
 
 
@@ -153,13 +165,15 @@ class StoredNotice:
         name, _, record = rest.partition(b"\n")
         return cls(work_key.decode(), name.decode().removeprefix(_NAME_PREFIX), record)
 
-    def read_content(self) -> Content | None:
-        """Reads the content as it was at that moment. Returns None if it must be read from `cache`."""
+    def read_content(self, now: datetime) -> Content | None:
+        """Reads the content, as fresh as it is now. Returns None if it must be read from `cache`."""
         try:
             left_ms, changed, meta, body = self.record.split(b"\n", 3)
-            return _parse_content(meta, int(left_ms), body, changed, with_body=True)
+            content = _parse_content(meta, int(left_ms), body, changed, with_body=True)
         except (KeyError, TypeError, ValueError):
             return None
+        age_seconds = max(0.0, (now - content.stored_at).total_seconds())
+        return replace(content, fresh_seconds=content.fresh_seconds - age_seconds)
 
 
 def _parse_content(meta: bytes, left_ms: int, body: bytes, changed: bytes | None, *, with_body: bool) -> Content:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from . import contents, headers, html_pages, line, metrics, responses, stores
+from . import contents, headers, html_pages, line, metrics, responses, servers, stores
 from .conf import conf
 from .contents import Content, StoredNotice
 from .decision import LookResult
@@ -23,7 +23,6 @@ from .errors import TicketError
 from .headers import client_network, is_picture, prefers_page, read_preferences
 from .responses import ClientReply, ClientRequest, problem_reply
 from .rooms import FrontClient, Receive, WaitingClient, WaitingClients, WaitOutcome
-from .server_urls import is_cluster
 from .subscription import RETRY_PAUSE_SECONDS, NoticeListener, hear_ends_forever, look_again_forever
 from .tickets import Ticket, read_ticket, ticket_address
 
@@ -47,7 +46,8 @@ class WaitingInstance:
 
     def __init__(self) -> None:
         self._front = FrontClient(conf().RETRY_FRONT) if conf().RETRY_FRONT else None
-        notices = None if is_cluster(conf().CACHE_URL) else NoticeListener()  # each of its nodes would pass all on
+        database = servers.database_number(conf().CACHE_URL)
+        notices = None if database is None else NoticeListener(database)  # each node of a Cluster would pass all on
         self.waiting = WaitingClients(self._front, notices)
         self._per_network: dict[str, int] = {}
         self._clients = stores.async_clients()
@@ -161,7 +161,7 @@ class WaitingInstance:
         version = _LEAST_VERSION.search(asked.query) if asked.front == X_FRONT_HANDED and asked.is_simple else None
         if version is None:
             return None
-        found = notice.read_content() if notice else None
+        found = notice.read_content(datetime.now(UTC)) if notice else None
         if found is None:
             found = await self._read_content(ticket.content_key)
         if found is None or not found.is_fresh(int(version[1])):

@@ -134,7 +134,7 @@ Receive = Callable[[], Awaitable[object]]
 
 
 class ContentWatch(Protocol):
-    """Passes on the notices of contents."""
+    """Passes on the notices of the contents of rooms. Several rooms may wait for one content."""
 
     def add(self, content_key: str) -> None: ...
 

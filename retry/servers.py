@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ import redis.cluster
 import redis.sentinel
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
+from redis.connection import parse_url
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from redis.exceptions import (
     AskError,
@@ -78,6 +80,16 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         self._open_until = 0.0
+
+
+@lru_cache(maxsize=8)
+def database_number(url: str) -> int | None:
+    """Returns the number of the database that a URL names. Returns None for a Cluster, which has no numbers."""
+    if server_urls.is_cluster(url):
+        return None
+    if url.startswith(f"{SENTINEL}:"):
+        return ServerUrl.parse(url).database
+    return int(parse_url(url).get("db", 0))  # type: ignore[no-untyped-call]
 
 
 def make_client(url: str, timeout: float, retry: Retry, kind: "type[redis.Redis]" = redis.Redis) -> redis.Redis:

@@ -6,14 +6,16 @@ Passes the ends of work on to the waiting clients, and before these the notices 
 import asyncio
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from .claims import FINISHED_CHANNEL
-from .contents import StoredNotice, content_name
+from .contents import StoredNotice, channel_name
 from .rooms import WaitingClients
 from .scripts import Server
 from .servers import ClusterClient
@@ -76,20 +78,29 @@ MAX_WATCHED = 200
 class NoticeListener:
     """Hears of contents with waiting clients from `cache`, as soon as they are stored and before their work ends.
 
-    A notice that is lost has no effect but a later answer. A name stays subscribed until others follow it.
+    `database` is the number of that of `cache`. A notice that is lost has no effect but a later answer. The contents
+    that have waited longest are watched. A channel stays subscribed until others follow it.
     """
 
-    def __init__(self) -> None:
-        self._names: set[str] = set()
+    def __init__(self, database: int) -> None:
+        self._database = database
+        self._rooms = Counter[str]()
+        """The number of rooms by content key."""
         self._has_more = asyncio.Event()
 
     def add(self, content_key: str) -> None:
-        if len(self._names) < MAX_WATCHED:
-            self._names.add(content_name(content_key))
+        """Adds a room of the content."""
+        self._rooms[content_key] += 1
+        if len(self._rooms) <= MAX_WATCHED:
             self._has_more.set()
 
     def discard(self, content_key: str) -> None:
-        self._names.discard(content_name(content_key))
+        """Removes a room of the content. One that has not been watched yet may follow the last room's content."""
+        self._rooms[content_key] -= 1
+        if self._rooms[content_key] <= 0:
+            del self._rooms[content_key]
+            if len(self._rooms) >= MAX_WATCHED:
+                self._has_more.set()
 
     async def listen_forever(self, waiting: WaitingClients) -> None:
         """Passes the notices on to the waiting clients. Does not return; ends by cancellation."""
@@ -104,7 +115,7 @@ class NoticeListener:
         subscribed: set[str] = set()
         while True:
             self._has_more.clear()
-            names = set(self._names)
+            names = {channel_name(key, self._database) for key in islice(self._rooms, MAX_WATCHED)}
             if new := names - subscribed:
                 old = subscribed - names
                 commands = [("SUBSCRIBE", *new), *([("UNSUBSCRIBE", *old)] if old else [])]

@@ -21,7 +21,7 @@ from celery import current_app, current_task
 from celery.exceptions import NotRegistered
 from django.utils.module_loading import import_string
 
-from . import claims, contents, lanes, metrics, stores
+from . import claims, contents, lanes, metrics, servers, stores
 from .claims import StartedWork
 from .conf import conf
 from .contents import Prepared
@@ -199,7 +199,7 @@ def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
 def _store_contents(prepared: Mapping[str, Prepared], work_key: str, token: int, began: float) -> None:
     """Stores all contents of the work in one trip, each behind its fence (reply 0: newer content is there)."""
     stored_at, cost_seconds = datetime.now(UTC), time.monotonic() - began
-    stored = (token, stored_at, cost_seconds, work_key)
+    stored = (token, stored_at, cost_seconds, work_key, servers.database_number(conf().CACHE_URL))
     calls = [contents.store_call(key, content, *stored) for key, content in prepared.items()]
     if len(calls) == 1:
         stores.execute_patiently(calls[0])  # in half the time

@@ -114,7 +114,7 @@ def hear(servers: RedisServers, *calls: ScriptCall) -> list[StoredNotice]:
     """The notices of content `k` while the calls run."""
     untyped: Any = servers.cache.client
     with untyped.pubsub(ignore_subscribe_messages=True) as subscription:
-        subscription.subscribe(contents.content_name("k"))
+        subscription.subscribe(contents.channel_name("k", 0))
         subscription.get_message(timeout=5)
         for call in calls:
             stores.execute_call(call)
@@ -125,19 +125,28 @@ def hear(servers: RedisServers, *calls: ScriptCall) -> list[StoredNotice]:
 
 
 def stored(content: Prepared, token: int = 1, work: str = "w") -> ScriptCall:
-    return contents.store_call("k", content, token, STORED, 0.25, work)
+    return contents.store_call("k", content, token, STORED, 0.25, work, 0)
 
 
 def test_a_notice_of_stored_content_has_its_record_unless_that_is_large(servers: RedisServers) -> None:
     large = b"x" * (contents.MAX_NOTICE_BYTES + 1)
     small, empty = hear(servers, stored(prepared(b"a\nb", version=3)), stored(prepared(large)))
     assert (small.work_key, small.content_key, empty.work_key, empty.content_key) == ("w", "k", "w", "k")
-    content = small.read_content()
+    content = small.read_content(STORED)
     assert content is not None
     assert (content.body, content.content_type, content.version) == (b"a\nb", "image/png", 3)
     assert (content.stored_at, content.last_modified, content.given_seconds) == (STORED, STORED, 60)
     assert content.is_fresh(3)
-    assert empty.read_content() is None
+    assert empty.read_content(STORED) is None
+
+
+def test_content_of_a_notice_is_as_fresh_as_it_is_when_it_is_read(servers: RedisServers) -> None:
+    [notice] = hear(servers, stored(prepared()))
+    for seconds, left in [(-5, 60), (0, 60), (12.5, 47.5), (61, -1)]:  # clocks of two machines may differ
+        content = notice.read_content(STORED + timedelta(seconds=seconds))
+        assert content is not None
+        assert content.fresh_seconds == left
+        assert content.is_fresh(0) == (left > 0)
 
 
 def test_there_is_no_notice_of_content_without_a_work_or_behind_the_fence_or_gone_at_once(

@@ -16,7 +16,7 @@ from django.test import RequestFactory
 from django.utils.module_loading import import_string
 from pytest_django import Settings
 
-from retry import claim_state, claims, contents, stores
+from retry import claim_state, claims, contents, stores, worker
 from retry.contents import Prepared
 from retry.deferral import serve_or_defer
 from retry.instance import WaitingInstance
@@ -254,7 +254,7 @@ async def test_a_fresh_picture_is_delivered_to_a_request_that_main_has_handed_ov
 
 async def watched(servers: RedisServers, key: str = KEY) -> None:
     """Returns when the instance hears of the content at once."""
-    name = contents.content_name(key)
+    name = contents.channel_name(key, 0)
     while not servers.cache.client.pubsub_numsub(name)[0][1]:
         await asyncio.sleep(0.005)
 
@@ -272,10 +272,49 @@ async def test_a_picture_is_delivered_as_soon_as_it_is_stored_and_before_its_wor
     await settled(instance, work)
     await watched(servers)
     content = Prepared(body, "image/png", 60, 600, version=3)
-    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key))
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key, 0))
     reply = await clock.within(1, waiting)
     assert (reply.status, reply.body) == (200, body)
     assert isinstance(look(work), claim_state.ClaimTaken)
+
+
+@played
+async def test_a_client_does_not_get_content_that_was_stored_in_another_database_of_the_server(
+    instance: WaitingInstance, work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    begin(work)
+    handed = asked(work, front="handed", is_simple=True)
+    handed = replace(handed, query=handed.query + b"&least_version=3")
+    waiting = asyncio.create_task(answered(instance, handed))
+    await settled(instance, work)
+    await watched(servers)
+    own = settings.CACHE_URL
+    assert own.startswith("unix://")
+    for url, body in [(f"{own}?db=1", b"of another site"), (own, b"tile")]:
+        settings.CACHE_URL = url
+        worker._store_contents({KEY: Prepared(body, "image/png", 60, 600, version=3)}, work.key, 1, time.monotonic())
+        assert stores.fast_client("cache").hget(contents.content_name(KEY), "body") == body
+    reply = await clock.within(1, waiting)
+    assert (reply.status, reply.body) == (200, b"tile")
+
+
+@played
+async def test_a_picture_for_a_client_that_is_held_has_the_freshness_that_is_left(
+    instance: WaitingInstance, work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    begin(work)
+    handed = asked(work, front="handed", is_simple=True, least=1.5)
+    handed = replace(handed, query=handed.query + b"&least_version=3")
+    waiting = asyncio.create_task(answered(instance, handed))
+    await settled(instance, work)
+    await watched(servers)
+    content = Prepared(b"tile", "image/png", 60, 600, version=3)
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key, 0))
+    reply = await clock.within(3, waiting)
+    assert (reply.status, reply.body) == (200, b"tile")
+    assert 0 < int(reply.headers["Cache-Status"].removeprefix("Tarry; hit; ttl=")) <= 58
 
 
 @played
@@ -289,7 +328,7 @@ async def test_clients_are_sent_back_when_their_content_is_stored_and_those_of_o
     [of_other] = await joined(instance, other)
     await watched(servers)
     content = Prepared(b"tile", "image/png", 60, 600)
-    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key))
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key, 0))
     assert is_back(await clock.within(1, waiting))
     assert not of_other.done()
     instance.waiting.close()

@@ -11,9 +11,11 @@ from unittest.mock import patch
 
 import pytest
 from pytest_django import Settings
+from redis.backoff import NoBackoff
 from redis.connection import UnixDomainSocketConnection
 from redis.exceptions import ConnectionError as ConnectionLostError
 from redis.exceptions import ResponseError
+from redis.retry import Retry
 
 from retry import claims, contents, popularity, servers, stores
 from retry.claim_state import ClaimBegun, ClaimTaken, WorkUnknown, read_claim_state
@@ -83,6 +85,25 @@ def test_the_parts_of_a_url_are_read(url: str, said: ServerUrl) -> None:
 def test_a_url_that_lacks_a_part_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         ServerUrl.parse(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "number"),
+    [
+        ("redis://a", 0),
+        ("rediss://a:1/2", 2),
+        ("redis://a/2?db=3", 3),
+        ("unix:///run/cache.sock", 0),
+        ("unix://:long@/run/cache.sock?db=4", 4),
+        ("redis+sentinel://a:1,b:2/site/3", 3),
+        ("rediscluster://a:1", None),
+    ],
+)
+def test_the_number_of_the_database_is_that_of_the_client(url: str, number: int | None) -> None:
+    assert servers.database_number(url) == number
+    if number is not None:
+        client = servers.make_client(url, 1, Retry(NoBackoff(), 0))
+        assert client.connection_pool.connection_kwargs.get("db", 0) == number
 
 
 @pytest.mark.usefixtures("on_cluster")

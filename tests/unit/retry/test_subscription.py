@@ -1,6 +1,8 @@
 """Subscriptions: one is renewed when its server falls silent without closing the connection, and ends when told."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -47,29 +49,67 @@ def test_a_subscription_that_is_cancelled_at_any_moment_ends(redis_servers: Redi
     asyncio.run(scene())
 
 
+@asynccontextmanager
+async def watching() -> AsyncIterator[subscription.NoticeListener]:
+    notices = subscription.NoticeListener(3)
+    listening = asyncio.create_task(notices.listen_forever(WaitingClients(None, notices)))
+    try:
+        yield notices
+    finally:
+        listening.cancel()
+        await asyncio.wait([listening])
+
+
+async def until_watched(servers: RedisServers, *keys: str) -> None:
+    """Returns when these contents are subscribed to, and no others."""
+    names = {f"retry:stored:3:{key}".encode() for key in keys}
+    async with asyncio.timeout(10):
+        while set(servers.cache.client.pubsub_channels("retry:stored:*")) != names:
+            await asyncio.sleep(0.01)
+
+
 def test_the_watched_contents_are_subscribed_to_again_after_a_lost_connection(redis_servers: RedisServers) -> None:
-    def subscribed() -> set[bytes | str]:
-        return set(redis_servers.cache.client.pubsub_channels("retry:content:*"))
-
-    async def until(names: set[bytes | str]) -> None:
-        async with asyncio.timeout(10):
-            while subscribed() != names:
-                await asyncio.sleep(0.01)
-
     async def scene() -> None:
-        notices = subscription.NoticeListener()
-        listening = asyncio.create_task(notices.listen_forever(WaitingClients(None, notices)))
-        try:
+        async with watching() as notices:
             notices.add("a")
-            await until({b"retry:content:a"})
+            await until_watched(redis_servers, "a")
             notices.discard("a")
             notices.add("b")
-            await until({b"retry:content:b"})
+            await until_watched(redis_servers, "b")
             redis_servers.cache.client.client_kill_filter(_type="pubsub")
-            await until(set())
-            await until({b"retry:content:b"})
-        finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+            await until_watched(redis_servers)
+            await until_watched(redis_servers, "b")
+
+    asyncio.run(scene())
+
+
+def test_a_content_is_watched_until_its_last_room_is_empty(redis_servers: RedisServers) -> None:
+    async def scene() -> None:
+        async with watching() as notices:
+            notices.add("a")
+            notices.add("a")
+            notices.discard("a")
+            notices.add("b")
+            await until_watched(redis_servers, "a", "b")
+            notices.discard("a")
+            notices.add("c")
+            await until_watched(redis_servers, "b", "c")
+
+    asyncio.run(scene())
+
+
+def test_a_content_beyond_the_limit_is_watched_when_another_has_gone(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription, "MAX_WATCHED", 2)
+
+    async def scene() -> None:
+        async with watching() as notices:
+            for key in "abcd":
+                notices.add(key)
+            await until_watched(redis_servers, "a", "b")
+            notices.discard("c")
+            notices.discard("a")
+            await until_watched(redis_servers, "b", "d")
 
     asyncio.run(scene())
