@@ -44,11 +44,11 @@ class LookResult:
 def look_up_content(question: ScriptCall, content_key: str, *, with_body: bool, was_missing: bool = False) -> LookSteps:
     """Asks `state` for the work, then `cache` for the content. Decides nothing. Raises StoreUnavailable for `state`.
 
-    Content that `was_missing` a moment ago is still missing if its work is claimed now: `state` knows of work that was
-    done since. The workers have it the sooner.
+    Content that `was_missing` a moment ago is still missing if its work is claimed or promoted now: `state` knows of
+    work that was done since. The workers have it the sooner.
     """
     state = claim_state.read_claim_state((yield question))
-    if was_missing and isinstance(state, ClaimBegun):
+    if was_missing and isinstance(state, ClaimBegun | ClaimPromoted):
         return LookResult(None, state)
     try:
         content = yield from read_content(content_key, with_body=with_body)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retry import claim_state
+from retry import claim_state, claims
 from retry.contents import Content
 from retry.decision import (
     Decision,
@@ -17,6 +17,7 @@ from retry.decision import (
     TakeBack,
     decide_answer,
     decide_without_cache,
+    look_up_content,
 )
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -86,3 +87,12 @@ def test_only_content_that_came_in_between_ends_the_claim(seen: Content | None, 
     assert decide_answer(LookResult(FRESH, claim_state.ClaimBegun(7, 2)), 0, seen) == (hit, action)
     sent = LookResult(FRESH, claim_state.ClaimBegun(7, 2, is_sent=True))
     assert decide_answer(sent, 0, seen) == (hit, action if isinstance(action, TakeBack) else None)
+
+
+@pytest.mark.parametrize("state", [b"begun", b"promoted"])
+def test_missing_content_is_not_looked_for_again_once_its_work_is_handed_over(state: bytes) -> None:
+    steps = look_up_content(claims.look_call("slow:a"), "slow:a", with_body=True, was_missing=True)
+    next(steps)
+    with pytest.raises(StopIteration) as end:
+        steps.send([state, b"7", b"1000", b"1"])
+    assert end.value.value.content is None
