@@ -2,6 +2,15 @@
 -- length of their jobs, and the waiting ones, by their time. A domain without room is in none.
 local wake_at = nil
 
+-- Of domains with one time, those that this step places first are due first: else those with the first names would be,
+-- each time. So much later are the scores of the others in line.
+local TIE_MS, ties = 1 / 4096, -1
+
+local function score_after_others(at)
+  ties = ties + 1
+  return at + TIE_MS * ties
+end
+
 -- The end of the names of lines by owner and egress. Without an owner there are lines too.
 local function way_of(owner, egress) return via(owner == '' and '' or ':' .. owner, egress) end
 
@@ -56,6 +65,7 @@ local function place(d, brings)
       way = way or way_of(owner_of(d), d.egress)
       local stood = d[names.placed]
       set, placed, score = line_of('waiting', lane, priority, way), at, at
+      if at > now then score = score_after_others(at) end
       if at <= now and before == set and stood <= now and not brings then
         placed = stood
       elseif at <= now then

@@ -1,5 +1,7 @@
 """The frontier: order, bounds and time."""
 
+from collections import Counter
+
 import pytest
 from pytest_django import Settings
 
@@ -289,3 +291,16 @@ def test_a_domain_is_still_due_after_a_job_that_has_just_expired(clock: Clock) -
     [failed, *_] = claim_some()
     assert isinstance(failed, jobs.DeadJob)
     assert failed.job.host == HOST
+
+
+def test_hosts_whose_turns_come_at_one_moment_have_as_many_whatever_their_names(clock: Clock) -> None:
+    hosts = [f"{number}.example.com" for number in range(40)]
+    enqueue(*(job(f"{host}/{number}", host) for host in hosts for number in range(8)))
+    served = Counter[str]()
+    for _ in range(8):
+        for one in claim_some(40, fast=40):
+            if isinstance(one, jobs.ClaimedJob):
+                served[one.host] += 1
+                report(one)
+        clock.pass_by(2)
+    assert max(served.values()) - min(served[host] for host in hosts) <= 1
