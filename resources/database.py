@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import wraps
 from itertools import islice
@@ -145,11 +145,13 @@ def plain_values(values: Iterable[Any]) -> list[Any]:
     """Returns the values as the database's driver takes them."""
     moments = dict[datetime, Any]()  # rows of one statement share most of theirs
     adapt_moment = connection.ops.adapt_datetimefield_value
+    is_text_of_utc = connection.vendor == "sqlite" and connection.timezone == UTC
 
     def plain(value: Any) -> Any:
         if isinstance(value, datetime):
-            if value not in moments:
-                moments[value] = adapt_moment(value)
+            if value not in moments:  # Django's own way to the text takes three times as long
+                is_plain = is_text_of_utc and value.tzinfo is UTC
+                moments[value] = str(value.replace(tzinfo=None)) if is_plain else adapt_moment(value)
             return moments[value]
         return value.value if isinstance(value, Enum) else value
 

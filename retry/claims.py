@@ -13,6 +13,7 @@ from typing import Any, Literal
 from . import stores
 from .conf import StateShare, cached_settings, conf, partition_of, partition_root, partition_tag
 from .errors import PreparationError, StoreUnavailable
+from .records import frozen_record
 from .scripts import Reply, ScriptCall
 from .work import Work
 
@@ -43,7 +44,7 @@ FIRST_PARTITION = "fetch:"
 LookMode = Literal["look", "away", "begin", "refresh"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class ClaimEnd:
     """The end of a claim: its outcome, and the arguments for lua/parts/claim_end.lua."""
 

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from .errors import PreparationError
+from .records import frozen_record
 from .scripts import Reply, ScriptCall
 
 SERVABLE_SECONDS = 10
@@ -21,7 +22,7 @@ MAX_NOTICE_BYTES = 65_536
 _NAME_PREFIX = "retry:content:"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Prepared:
     """Content as a preparer returns it for one content key.
 

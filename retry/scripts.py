@@ -12,6 +12,8 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Literal
 
+from .records import frozen_record
+
 Server = Literal["state", "cache"]
 Reply = object
 
@@ -45,7 +47,7 @@ def register_scripts(folder: Path, namespace: str = "") -> None:
         _DIGESTS[name] = sha1(_TEXTS[name].encode(), usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class ScriptCall:
     """One script to run on one server. Does not run it: the stores do.
 

@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from operator import attrgetter
@@ -20,6 +21,8 @@ from typing import Self
 
 from django.db import DataError, IntegrityError, connections
 from django.db import Error as DatabaseError
+
+from retry.records import frozen_record
 
 from .. import database
 from ..database import usable_connections
@@ -37,7 +40,7 @@ _OUTCOME_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class FetchRecord:
     """One request: its start, purpose, durations and outcome. `scan` is the number of the scan that handed it over.
 
@@ -97,6 +100,7 @@ def _host_of_url(url: str) -> str:
         return ""
 
 
+@lru_cache(maxsize=4096)
 def _storable_text(text: str, most: int) -> str:
     """Makes a text fit for every database: PostgreSQL has no NUL, and no half of a surrogate pair."""
     if text.isascii() and text.isprintable():  # as nearly all are

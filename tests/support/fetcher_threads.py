@@ -12,8 +12,9 @@ from resources.fetch.http.allowed_ips import build_guard
 from resources.fetch.http.deadlines import FetchPolicy
 from resources.fetch.timings import TimingRecorder
 from resources.fetch.worker.attempt import AttemptRunner, EgressClients
-from resources.fetch.worker.engine import FetchEngine, SlotPool, WakeListener
+from resources.fetch.worker.engine import FetchEngine, SlotPool
 from resources.fetch.worker.held_claims import RedisTrips
+from resources.fetch.worker.timers import WakeListener
 from retry import claim_state, claims, contents, lanes, stores
 from retry.contents import Content
 from retry.work import Work

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast, get_args
 
 from retry import scripts
 from retry.errors import StoreUnavailable
+from retry.records import frozen_record
 from retry.scripts import Reply
 
 scripts.register_scripts(Path(__file__).parent / "lua", "fetch")
@@ -41,7 +42,7 @@ PATIENCE = 60.0
 """A job waits at most so many times its duration for shorter ones that became due after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Waiter:
     """A task call that waits for a job. Several waiters share one job, and each is told of its end.
 
@@ -109,7 +110,7 @@ class RateVerdict(Enum):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class RequestReport:
     """The result of one request. `latency_seconds` is the time of the answer's head; without one, of all of it."""
 
@@ -149,7 +150,7 @@ class BacklogFull:
     wait_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class ClaimedJob:
     """A job to be done now: fetch, report, finish. `version` counts waiters that joined since it was first claimed.
 
@@ -195,12 +196,12 @@ class NothingDue:
     wait_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class JobHeld:
     """The domain's place in flight is free; the job is held, under its lease, until it is finished."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class JobEnded:
     """The job is gone."""
 
@@ -299,7 +300,7 @@ def parse_claimed(reply: Reply) -> list[ClaimedJob | DeadJob | NothingDue]:
 def _parse_one_claimed(how: bytes, parts: Iterable[Any]) -> ClaimedJob | DeadJob:
     token, version, record, flat_waiters, starts = parts
     *texts, priority, attempts, lapses, needs_robots, why = record
-    key, url, detail, scope, host, egress, lane = (text.decode() for text in texts)
+    key, url, detail, scope, host, egress, lane = [text.decode() for text in texts]
     waiters = _parse_waiters(flat_waiters)
     job = ClaimedJob(
         key=key,
@@ -387,5 +388,8 @@ def _parse_limits(delay_ms: str, cap: str, most_bytes: str, paused: str, counted
 
 def _parse_waiters(flat: Reply) -> tuple[Waiter, ...]:
     """Parses `<token> <payload>` by id."""
-    parted = [(name, *value.partition(" ")) for name, value in parse_fields(flat).items()]
-    return tuple(Waiter(name, payload, int(token)) for name, token, _, payload in parted)
+    parts, found = iter(parse_texts(flat)), list[Waiter]()
+    for name, value in zip(parts, parts, strict=True):
+        token, _, payload = value.partition(" ")
+        found.append(Waiter(name, payload, int(token)))
+    return tuple(found)

@@ -15,6 +15,7 @@ from django.conf import settings
 from retry import claims
 from retry.claims import ClaimEnd, finish_terms
 from retry.conf import StateShare, cached_settings, partition_root
+from retry.records import frozen_record
 from retry.scripts import ScriptCall
 from retry.stores import Steps
 
@@ -54,7 +55,7 @@ class HoldJob:
     """Gives the domain's place in flight back; the job stays with its fetcher, which finishes it later."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class EndJob:
     """Ends the job, if no waiter has joined since this version."""
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from multidict import MultiMapping
 
+from retry.records import frozen_record
+
 from . import freshness
 from .freshness import Freshness
 
@@ -49,7 +51,7 @@ class FetchLimits:
     slow_after_seconds: float = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class FetchRequest:
     """One request to another server. Does not say when, or how often it is tried.
 
@@ -140,7 +142,7 @@ class Hop:
     status: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class OutcomeTiming:
     """The start of a fetch in Unix seconds, the seconds to the last answer's head (None without one), and all seconds.
 
@@ -155,7 +157,7 @@ class OutcomeTiming:
     answer_seconds: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Head:
     """The head of an answer. `headers` are found by name in any case; of several with one name the first counts.
 
@@ -223,7 +225,7 @@ class Body:
             self.path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Fetched:
     """An answer of 2xx with its body."""
 

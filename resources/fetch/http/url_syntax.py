@@ -8,7 +8,7 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
@@ -17,6 +17,8 @@ from urllib.parse import parse_qsl
 
 import idna
 from multidict import CIMultiDict
+
+from retry.records import frozen_record
 
 from . import messages
 from .messages import Failure, FetchError, FetchRequest
@@ -41,7 +43,7 @@ _PLAIN = re.compile(r"[!-~]*")
 _ILLEGAL = re.compile(r"[^!#$%&\'()*+,\-./0-9:;=?@A-Z\[\]_a-z~|]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Target:
     """A parsed URL. Its host is in ASCII, an IPv6 address without brackets; it has no userinfo.
 
@@ -230,7 +232,7 @@ def _percent_encode(match: re.Match[str]) -> str:
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class FetchRoute:
     """The current step of a fetch. `at_home` as long as it has never left its first origin.
 

@@ -30,8 +30,8 @@ from ..timings import FetchRecord, TimingRecorder
 from . import counts
 from .handovers import HandoverResults
 from .held_claims import RedisTrips
-from .late_calls import LateCalls
 from .planner import RequestPlanner
+from .timers import LateCalls
 
 _log = logging.getLogger("tarry.fetching")
 

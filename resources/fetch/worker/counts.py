@@ -5,6 +5,7 @@ For the thread of the event loop. A killed fetcher loses the counts of its last 
 
 import asyncio
 import logging
+from collections import defaultdict
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -31,21 +32,23 @@ TALLY = MetricTally()
 _log = logging.getLogger("tarry.fetching")
 
 
+# Since the last write: the requests, the ended preparations, and the changes of the jobs in hand.
+_fetches: list[FetchRecord] = []
+_ends: list[tuple[str, str, float]] = []
+_in_flight: dict[FetchLane, int] = {"fast": 0, "slow": 0}
+
+
 def count_fetch(record: FetchRecord) -> None:
-    if conf().OBSERVE:
-        TALLY.add(labelled_metric(FETCHES, record.kind, record.lane, record.outcome))
-        TALLY.observe(labelled_metric(FETCH_SECONDS, record.kind), record.seconds)
-        TALLY.add(labelled_metric(FETCHED_BYTES, record.kind), record.wire_bytes)
+    _fetches.append(record)
 
 
 def count_in_flight(lane: FetchLane, change: int) -> None:
-    if conf().OBSERVE:
-        TALLY.add(labelled_metric(IN_FLIGHT, lane), change)
+    _in_flight[lane] += change
 
 
 def count_end(task: str, outcome: str, seconds: float) -> None:
     """Counts an ended preparation."""
-    metrics.count_preparation(task, outcome, seconds, TALLY)
+    _ends.append((task, outcome, seconds))
 
 
 async def write_forever() -> None:
@@ -60,6 +63,27 @@ async def write_forever() -> None:
 
 def _write() -> None:
     try:
+        if conf().OBSERVE:
+            _add_up()
         TALLY.write()
     except Exception:  # noqa: BLE001 - the edge of a background task: without it no metric would be written again
         _log.exception("metrics were not written")
+    finally:
+        _fetches.clear()
+        _ends.clear()
+        _in_flight.update({"fast": 0, "slow": 0})
+
+
+def _add_up() -> None:
+    alike = defaultdict[tuple[str, str, str], list[FetchRecord]](list)
+    for record in _fetches:
+        alike[record.kind, record.lane, record.outcome].append(record)
+    for (kind, lane, outcome), records in alike.items():
+        TALLY.add(labelled_metric(FETCHES, kind, lane, outcome), len(records))
+        TALLY.add(labelled_metric(FETCHED_BYTES, kind), sum(record.wire_bytes for record in records))
+        for record in records:
+            TALLY.observe(labelled_metric(FETCH_SECONDS, kind), record.seconds)
+    for task, outcome, seconds in _ends:
+        metrics.count_preparation(task, outcome, seconds, TALLY)
+    for lane, change in _in_flight.items():
+        TALLY.add(labelled_metric(IN_FLIGHT, lane), change)

@@ -1,7 +1,6 @@
 """The engine: claims jobs from the frontier as long as there are slots, and runs them side by side.
 
-It claims jobs of the domains that its fetcher owns. Between claims it sleeps until something is due, or a publish says
-that something is due earlier: all fetchers hear it, a claim in vain costs little.
+It claims jobs of the domains that its fetcher owns, and sleeps while nothing is due.
 """
 
 import asyncio
@@ -13,17 +12,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from retry import claims, subscription
+from retry import claims
 from retry.conf import conf as retry_conf
 from retry.errors import StoreUnavailable
 
 from ..frontier import queue
 from ..frontier.jobs import ClaimedJob, DeadJob, FetchLane, NothingDue
-from ..frontier.queue import WAKE_CHANNEL, configured_politeness
+from ..frontier.queue import configured_politeness
 from . import attempt, counts
 from .attempt import AttemptRunner
 from .held_claims import RedisTrips
 from .job_run import JobRun
+from .timers import WakeListener
 
 RECENT_PEAK_SECONDS = 60.0
 """The fast lane's recent peak is reserved for so long at the least, and twice as long at the most."""
@@ -115,9 +115,10 @@ class SlotPool:
 
     def count(self, lane: FetchLane, change: int) -> None:
         self.taken[lane] += change
-        self._remember()
         counts.count_in_flight(lane, change)
-        if change < 0:
+        if change > 0:
+            self._remember()
+        else:
             self._freed.set()
 
     def wake(self) -> None:
@@ -139,49 +140,6 @@ class SlotPool:
         if now - self._since >= RECENT_PEAK_SECONDS:
             self._peak_before, self._peak, self._since = self._peak, fast, now
         self._peak = max(self._peak, fast)
-
-
-MAX_SLEEP_SECONDS = 30.0
-"""Longest sleep of a fetcher: a publish can be lost with a connection."""
-
-
-class WakeListener:
-    """Listens for due jobs and lets the fetcher sleep. One per process."""
-
-    def __init__(self) -> None:
-        self._wakes_at = math.inf
-        self._earlier = asyncio.Event()
-
-    def expect(self) -> None:
-        """Begins to listen, before a claim: news from now on counts for the sleep that may follow it."""
-        self._earlier.clear()
-        self._wakes_at = math.inf
-
-    async def sleep(self, seconds: float) -> None:
-        """Returns after that time, or as soon as something is due."""
-        self._wakes_at = min(self._wakes_at, time.monotonic() + min(seconds, MAX_SLEEP_SECONDS))
-        self._earlier.clear()
-        while (left := self._wakes_at - time.monotonic()) > 0:
-            try:
-                async with asyncio.timeout(left):
-                    await self._earlier.wait()
-            except TimeoutError:
-                return
-            self._earlier.clear()
-
-    def due_in(self, seconds: float) -> None:
-        """Notes that something is due in so long: no sleep lasts beyond that."""
-        at = time.monotonic() + seconds
-        if at < self._wakes_at:
-            self._wakes_at = at
-            self._earlier.set()
-
-    async def listen_forever(self) -> None:
-        """Listens for due jobs. Does not return; ends by cancellation."""
-        await subscription.listen_forever(WAKE_CHANNEL, self._hear)
-
-    def _hear(self, data: bytes | None) -> None:
-        self.due_in(0 if data is None else int(data) / 1000)  # None: publishes may have been missed
 
 
 CLAIM_PAUSE_SECONDS = 1.0
@@ -217,6 +175,8 @@ class FetchEngine:
         self._machine = machine
         self._egresses = attempt.own_egresses()
         self._runs: set[JobRun] = set()
+        self._claimed: list[tuple[JobRun, Slot]] = []
+        """Jobs that start when the next claim has been sent, or before a wait."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._asked_lanes: dict[FetchLane, int] = {}
@@ -256,11 +216,12 @@ class FetchEngine:
         while not self._ending.is_set():
             self._asked_lanes = self._slots.rooms
             if not self._asked_lanes:
+                self._start_claimed()
                 await self._slots.wait_for_room()
                 continue
             self._waking.expect()
             try:
-                found = await self._claim()
+                found = await self._claim_ahead()
             except StoreUnavailable as error:
                 if self._unanswered_since is None:
                     self._unanswered_since = time.monotonic()
@@ -268,34 +229,50 @@ class FetchEngine:
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
             if isinstance(found[-1], NothingDue):  # the frontier knows that this fetcher sleeps only if it said so last
-                await self._waking.sleep(min(found[-1].wait_seconds, self._opens_in()))
+                await self._sleep(found[-1].wait_seconds)
+        self._start_claimed()
 
-    def _opens_in(self) -> float:
-        """Returns the seconds until another lane may open of itself."""
-        return math.inf if "slow" in self._asked_lanes else self._slots.forgets_in
+    async def _sleep(self, seconds: float) -> None:
+        """Sleeps for so long, or until another lane may open of itself."""
+        seconds = min(seconds, math.inf if "slow" in self._asked_lanes else self._slots.forgets_in)
+        if seconds > 0:
+            self._start_claimed()
+            await self._waking.sleep(seconds)
+
+    async def _claim_ahead(self) -> list[ClaimedJob | DeadJob | NothingDue]:
+        """Claims jobs; those of the last claim start beside it. Raises StoreUnavailable.
+
+        They keep the event loop busy for as long as Redis takes, so the claim is sent first.
+        """
+        claiming = asyncio.create_task(self._claim())
+        await asyncio.sleep(0)
+        self._start_claimed()
+        return await claiming
 
     async def _claim(self) -> list[ClaimedJob | DeadJob | NothingDue]:
-        """Claims jobs and begins them. Raises StoreUnavailable."""
+        """Claims jobs, and takes their slots. Raises StoreUnavailable."""
         if self._unanswered_since is not None:  # jobs that Redis has handed out meanwhile did not arrive
             await self._trips.run(queue.requeue_unheld_jobs(self._worker, [run.job.key for run in self._runs]))
         asked_at = time.monotonic()
         most = min(MAX_CLAIMS_PER_CALL, max(self._asked_lanes.values()))  # the lanes share the free slots
-        terms = claims.start_terms()
-        signs, lanes = (self._worker, self._machine), self._asked_lanes
-        found = await self._trips.run(queue.claim_jobs(*signs, most, lanes, terms, egresses=self._egresses))
+        signs, lanes, terms = (self._worker, self._machine), self._asked_lanes, claims.start_terms()
+        claiming = queue.claim_jobs(*signs, most, lanes, terms, egresses=self._egresses)
+        found = await self._trips.run(claiming, alone=True)
         if self._unanswered_since is not None:
-            seconds = time.monotonic() - self._unanswered_since
-            _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
+            away_seconds = round(time.monotonic() - self._unanswered_since, 1)
+            _log.warning("claims are answered again", extra={"seconds": away_seconds})
             self._unanswered_since = None
         for one in found:
             if not isinstance(one, NothingDue):
-                self._begin(one, asked_at)
+                run = JobRun(one, asked_at, self._trips, self._attempts, self._machine)
+                self._runs.add(run)
+                self._claimed.append((run, self._slots.take(run.job.lane)))
         return found
 
-    def _begin(self, found: DeadJob | ClaimedJob, asked_at: float) -> None:
-        run = JobRun(found, asked_at, self._trips, self._attempts, self._machine)
-        self._runs.add(run)
-        self._start(self._carry_out(run, self._slots.take(run.job.lane)))
+    def _start_claimed(self) -> None:
+        claimed, self._claimed = self._claimed, []
+        for run, slot in claimed:
+            self._start(self._carry_out(run, slot))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,6 +1,6 @@
 """The claims of the deferral protocol that a fetcher holds: started, renewed, ended, or requeued.
 
-All calls of a fetcher to Redis share trips: while some are under way, calls gather for the next.
+A fetcher's calls to Redis share trips, claims of jobs apart: while some are under way, calls gather for the next.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar, cast
 
@@ -16,9 +16,10 @@ from django.conf import settings
 
 from retry import claim_state, claims, contents, metrics, stores
 from retry.claims import ClaimEnd
-from retry.conf import conf
+from retry.conf import cached_settings, conf
 from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
+from retry.records import frozen_record
 from retry.scripts import MAX_ITEMS_PER_CALL, Reply, ScriptCall, Server, join_calls
 from retry.servers import AsyncClient
 from retry.stores import AsyncClients, Steps
@@ -44,17 +45,27 @@ class RedisTrips:
     """Carries out steps side by side, each at its own pace. For one event loop."""
 
     def __init__(self, clients: AsyncClients) -> None:
+        self._clients = clients
         self._lines = {server: _TripLine(client, server) for server, client in clients.items()}
 
-    async def run(self, steps: Steps[Result]) -> Result:
-        """Returns the result of the steps. Raises StoreUnavailable; a server may still carry them out later."""
+    async def run(self, steps: Steps[Result], *, alone: bool = False) -> Result:
+        """Returns the result of the steps. Raises StoreUnavailable; a server may still carry them out later.
+
+        Calls that go `alone` have trips of their own, at once.
+        """
         reply: Reply = None
         while True:
             try:
                 call = steps.send(reply)
             except StopIteration as end:
                 return cast(Result, end.value)
-            reply = await self._lines[call.server].ask(call)
+            reply = await (self._ask_alone(call) if alone else self._lines[call.server].ask(call))
+
+    async def _ask_alone(self, call: ScriptCall) -> Reply:
+        [reply] = await stores.execute_all(self._clients[call.server], call.server, [call])
+        if isinstance(reply, StoreUnavailable):
+            raise reply
+        return reply
 
     async def insist(self, steps: Callable[[], Steps[Result]]) -> Result:
         """Runs the steps again and again for several seconds. Only for steps that do no harm when carried out twice."""
@@ -116,7 +127,7 @@ class _TripLine:
 _log = logging.getLogger("tarry.fetching")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class CallEnd:
     """The end of a task call's claim, and the seconds of all its work."""
 
@@ -218,6 +229,7 @@ def _storing_steps(call: TaskCall, prepared: Mapping[str, Prepared], seconds: fl
         yield contents.store_call(key, content, call.token, stored_at, seconds)
 
 
+@cached_settings
 def _max_held_seconds() -> float:
     """Returns the longest time that a job is held: a fetch of the slow lane, and the preparation after it."""
     return settings.FETCH_SLOW_DEADLINE_SECONDS + conf().RETRY_MAX_PREPARE_SECONDS

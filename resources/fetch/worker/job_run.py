@@ -95,7 +95,7 @@ class JobRun:
         """Fetches the job, and ends it or has it queued again. Raises StoreUnavailable.
 
         `on_slow` is called once if the body turns out slow, `on_handed_over` when the answer has only to be stored,
-        `on_settled` when only the report of the end is left: the next job may be claimed in the same trip.
+        `on_settled` when only the report of the end is left.
         """
         self._on_handed_over = on_handed_over
         if isinstance(self._found, DeadJob):
@@ -152,7 +152,9 @@ class JobRun:
             await self.claims.fail(call, error, 0)
         for call, prepared in plan.done.items():
             await self.claims.store(call, prepared, 0)
-        self._calls = [call for call in started if call not in plan.impossible and call not in plan.done]
+        if plan.impossible or plan.done:
+            started = [call for call in started if call not in plan.impossible and call not in plan.done]
+        self._calls = started
         return plan.fetch
 
     async def _end_without_request(self, *, is_wanted: bool) -> None:
@@ -180,7 +182,7 @@ class JobRun:
 
     async def _conclude(self, outcome: Outcome, on_settled: Callable[[], None]) -> None:
         """Has the job queued again, or settles its calls and ends it."""
-        if politeness.was_quick(self.job, outcome, settings.FETCH_SLOW_AFTER_SECONDS):
+        if politeness.was_quick(self.job, outcome, conf.fast_limits().slow_after_seconds):
             await self.change_lane("fast")
         if isinstance(outcome, FetchFailed) and (seconds := self._choose_retry_seconds(outcome)) is not None:
             if await self._retry(outcome, seconds):

@@ -17,8 +17,9 @@ from resources.fetch import conf
 from resources.fetch.timings import TimingRecorder
 from resources.fetch.worker import counts
 from resources.fetch.worker.attempt import AttemptRunner, EgressClients
-from resources.fetch.worker.engine import FetchEngine, SlotPool, WakeListener
+from resources.fetch.worker.engine import FetchEngine, SlotPool
 from resources.fetch.worker.held_claims import RedisTrips
+from resources.fetch.worker.timers import WakeListener
 from resources.mirror.storage.uploads import StorageUpkeep
 from retry import stores
 from retry.errors import StoreUnavailable
@@ -30,7 +31,7 @@ MAX_TASK_THREADS, MIN_TASK_THREADS = 16, 8
 and the least of each, which a small site's has. Each thread has a database connection, of half a megabyte.
 """
 
-GARBAGE_THRESHOLD = 10_000
+GARBAGE_THRESHOLD = 50_000
 """New objects between garbage collections: collecting after 700, Python's default, costs a tenth of a page's time."""
 
 

@@ -1,10 +1,13 @@
-"""Changes of rows lock them in one order, so that none waits in a circle; reads during an outage of the database."""
+"""Changes of rows lock them in one order, so that none waits in a circle; reads during an outage of the database.
+
+Values for statements of our own.
+"""
 
 import json
 import runpy
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from threading import Thread
 from typing import Any
 from unittest.mock import Mock
@@ -163,3 +166,15 @@ def test_a_web_process_reads_the_layers_before_its_first_request(monkeypatch: py
     monkeypatch.setattr(layers, "load_first_snapshot", lambda: read.append(True))
     runpy.run_module("project.wsgi")
     assert read
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(2026, 1, 2, 3, 4, 5, 678, UTC),
+        datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=2))),
+    ],
+)
+def test_moments_reach_the_database_as_django_writes_them(moment: datetime) -> None:
+    assert database.plain_values([moment]) == [connection.ops.adapt_datetimefield_value(moment)]

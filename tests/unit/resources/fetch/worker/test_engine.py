@@ -4,9 +4,10 @@ import asyncio
 import time
 import tracemalloc
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from typing import cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
@@ -14,7 +15,11 @@ from pytest_django import Settings
 
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, FetchLane, NothingDue
-from resources.fetch.worker.engine import RECENT_PEAK_SECONDS, Slot, SlotPool, WakeListener
+from resources.fetch.worker.attempt import AttemptRunner
+from resources.fetch.worker.engine import RECENT_PEAK_SECONDS, FetchEngine, Slot, SlotPool
+from resources.fetch.worker.held_claims import RedisTrips
+from resources.fetch.worker.job_run import JobRun
+from resources.fetch.worker.timers import WakeListener
 from retry import claim_state, claims, stores, worker
 from retry.errors import StoreUnavailable
 from retry.scripts import ScriptCall, Server
@@ -430,3 +435,37 @@ async def test_a_fetcher_of_which_a_part_fails_ends(monkeypatch: pytest.MonkeyPa
             fetcher.engine._waking.due_in(0)
             await asyncio.wait({fetcher.task}, timeout=10)
             assert isinstance(fetcher.task.exception(), ZeroDivisionError)
+
+
+async def test_the_next_claim_is_sent_before_the_jobs_of_the_last_one_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their start keeps the event loop busy."""
+    enqueue(job())
+    found = claimed()
+    events: list[str] = []
+    has_started = asyncio.Event()
+
+    class Trips:
+        async def run(self, steps: Generator[object], *, alone: bool = False) -> object:
+            steps.close()
+            if not alone:
+                return set()
+            events.append("claim")
+            if len(events) == 1:
+                await asyncio.sleep(0.01)
+                return [found]
+            await has_started.wait()
+            return [NothingDue(60)]
+
+    async def start(*_: object) -> None:
+        events.append("start")
+        has_started.set()
+
+    monkeypatch.setattr(JobRun, "carry_out", start)
+    trips = cast(RedisTrips, Trips())
+    engine = FetchEngine(trips, Mock(AttemptRunner), SlotPool(5), WakeListener(), worker="w", machine="m")
+    running = asyncio.create_task(engine.run())
+    async with asyncio.timeout(WAIT_SECONDS):
+        await has_started.wait()
+    engine.end()
+    await running
+    assert events[:3] == ["claim", "claim", "start"]

@@ -111,6 +111,15 @@ async def test_what_is_asked_together_shares_a_trip(trips: RedisTrips, shared: l
     assert shared == [50]
 
 
+async def test_what_goes_alone_waits_for_no_trip(trips: RedisTrips, shared: list[int]) -> None:
+    others = [trips.run(stores.make_single_step(echo(str(number)))) for number in range(5)]
+    alone = trips.run(stores.make_single_step(echo("alone")), alone=True)
+    assert (await asyncio.gather(*others, alone))[-1] == b"alone"
+    assert sorted(shared) == [1, 5]
+    with pytest.raises(StoreUnavailable):
+        await trips.run(stores.make_single_step(ScriptCall("state", "trips.refuse", [])), alone=True)
+
+
 async def test_steps_go_on_at_their_own_pace_from_server_to_server(trips: RedisTrips, shared: list[int]) -> None:
     found = await asyncio.gather(trips.run(both("a")), trips.run(both("b")))
     assert list(found) == [[b"a", b"a again"], [b"b", b"b again"]]

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from resources.fetch.worker.late_calls import LateCalls
+from resources.fetch.worker.timers import LateCalls
 
 pytestmark = pytest.mark.anyio
 
