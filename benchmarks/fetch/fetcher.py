@@ -25,9 +25,11 @@ DOMAINS = 100
 AT_ONCE = 100
 """A fetcher's places."""
 ROUNDS = 11
-LOOK_SECONDS = 0.005
+LOOK_SECONDS = 0.002
 """Between looks for the end of a round."""
-SHARE = 0.6
+UNLOOKED = 0.8
+"""The share of the shortest round so far for which nobody looks: looks cost time of the same cores."""
+SHARE, READING_SHARE = 0.6, 0.4
 POLITE_TO_ALL = {"FETCH_DELAY_SECONDS": "0.001", "FETCH_IN_FLIGHT": "8", "FETCH_BYTES_PER_SECOND": "0"}
 """The gap and the number in flight are the ceilings too: so many domains allow more than a fetcher does."""
 
@@ -68,7 +70,8 @@ def measure() -> Iterator[Figure | Note]:
     yield Figure("pages a second, fetcher ÷ loop that does the same, median of pairs", median(ratios), at_least=SHARE)
     yield _median_of("CPU time of a page, loop that does the same ÷ fetcher, median of pairs", _cpu(same, whole))
     rates = [ours.rate / theirs.rate for ours, theirs in zip(whole, reading, strict=True)]
-    yield _median_of("pages a second, fetcher ÷ loop that only reads, median of pairs", rates)
+    name = "pages a second, fetcher ÷ loop that only reads, median of pairs"
+    yield Figure(name, median(rates), at_least=READING_SHARE)
 
 
 class Pages:
@@ -78,6 +81,7 @@ class Pages:
         self.stack = stack
         self._hosts = hosts
         self._numbers = itertools.count()
+        self.shortest_seconds = 0.0
 
     def urls(self) -> list[str]:
         self.stack.cache.flushdb()
@@ -102,7 +106,9 @@ def _fetcher(pages: Pages, feeder: Feeder) -> Round:
         raise RuntimeError("there was no room for some pages")
     used, began = cpu_seconds([pid]), time.perf_counter()
     stack.signal("fetch", signal.SIGCONT)
+    time.sleep(UNLOOKED * pages.shortest_seconds)
     took = _wait_for_end(stack) - began
+    pages.shortest_seconds = min(pages.shortest_seconds or took, took)
     return Round(PAGES / took, (cpu_seconds([pid]) - used) / PAGES)
 
 
