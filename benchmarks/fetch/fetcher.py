@@ -28,7 +28,7 @@ ROUNDS = 11
 LOOK_SECONDS = 0.002
 """Between looks for the end of a round."""
 UNLOOKED = 0.8
-"""The share of the shortest round so far for which nobody looks: looks cost time of the same cores."""
+"""The share of the shortest round so far before the first look: looks cost time of the same cores."""
 SHARE, READING_SHARE = 0.6, 0.4
 POLITE_TO_ALL = {"FETCH_DELAY_SECONDS": "0.001", "FETCH_IN_FLIGHT": "8", "FETCH_BYTES_PER_SECOND": "0"}
 """The gap and the number in flight are the ceilings too: so many domains allow more than a fetcher does."""

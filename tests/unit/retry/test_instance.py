@@ -20,7 +20,7 @@ from retry import claim_state, claims, contents, stores, worker
 from retry.contents import Prepared
 from retry.deferral import serve_or_defer
 from retry.instance import WaitingInstance
-from retry.responses import ClientRequest
+from retry.responses import ClientReply, ClientRequest
 from retry.tickets import Ticket, read_ticket, ticket_address
 from retry.work import Work
 from tests.conftest import RedisServers
@@ -259,18 +259,24 @@ async def watched(servers: RedisServers, key: str = KEY) -> None:
         await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("body", [b"tile", b"x" * (contents.MAX_NOTICE_BYTES + 1)], ids=["small", "large"])
-@played
-async def test_a_picture_is_delivered_as_soon_as_it_is_stored_and_before_its_work_ends(
-    instance: WaitingInstance, work: Work, servers: RedisServers, settings: Settings, body: bytes
-) -> None:
-    settings.RETRY_DELIVERY = "internal"
+async def watching_client(instance: WaitingInstance, work: Work, servers: RedisServers) -> "asyncio.Task[ClientReply]":
+    """A handed client of a picture, when the instance hears of its content."""
     begin(work)
     handed = asked(work, front="handed", is_simple=True)
     handed = replace(handed, query=handed.query + b"&least_version=3")
     waiting = asyncio.create_task(answered(instance, handed))
     await settled(instance, work)
     await watched(servers)
+    return waiting
+
+
+@pytest.mark.parametrize("body", [b"tile", b"x" * (contents.MAX_NOTICE_BYTES + 1)], ids=["small", "large"])
+@played
+async def test_a_picture_is_delivered_as_soon_as_it_is_stored_and_before_its_work_ends(
+    instance: WaitingInstance, work: Work, servers: RedisServers, settings: Settings, body: bytes
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    waiting = await watching_client(instance, work, servers)
     content = Prepared(body, "image/png", 60, 600, version=3)
     stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1, work.key, 0))
     reply = await clock.within(1, waiting)
@@ -283,12 +289,7 @@ async def test_a_client_does_not_get_content_that_was_stored_in_another_database
     instance: WaitingInstance, work: Work, servers: RedisServers, settings: Settings
 ) -> None:
     settings.RETRY_DELIVERY = "internal"
-    begin(work)
-    handed = asked(work, front="handed", is_simple=True)
-    handed = replace(handed, query=handed.query + b"&least_version=3")
-    waiting = asyncio.create_task(answered(instance, handed))
-    await settled(instance, work)
-    await watched(servers)
+    waiting = await watching_client(instance, work, servers)
     own = settings.CACHE_URL
     assert own.startswith("unix://")
     for url, body in [(f"{own}?db=1", b"of another site"), (own, b"tile")]:
