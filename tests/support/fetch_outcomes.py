@@ -25,7 +25,13 @@ def outcomes() -> list[tuple[Fetched | NotModified | BodyDropped | FetchFailed, 
 
 
 def record(
-    scope: str = "a.example.com", at: datetime = NOON, *, after: float = 0.0, outcome: str = "fetched", url: str = ""
+    scope: str = "a.example.com",
+    at: datetime = NOON,
+    *,
+    after: float = 0.0,
+    outcome: str = "fetched",
+    url: str = "",
+    kind: str = "tile",
 ) -> FetchRecord:
     """A record of a request so many seconds after that time."""
     throttled = outcome == "throttled"
@@ -34,7 +40,7 @@ def record(
         url_digest=digest_url(url or f"https://{scope}/"),
         host=scope,
         scope=scope,
-        kind="tile",
+        kind=kind,
         lane="fast",
         head_seconds=None if throttled else 0.25,
         seconds=0.5,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, ExpressionWrapper, Func, IntegerField, Q
+from django.db.models import Count, ExpressionWrapper, Func, IntegerField, Q, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
 
 from resources import charts
@@ -26,9 +26,10 @@ from ..frontier.explain import (
     summarise_domain,
 )
 from ..frontier.queue import configured_politeness
-from ..http.limit_scopes import scope_domain
+from ..http.limit_scopes import address_scope, scope_domain, url_scopes
 from ..http.messages import Failure
 from ..models import FetchDomain, FetchTiming
+from ..timings import digest_url, feed_timings
 
 
 class EpochSeconds(Func):
@@ -64,6 +65,7 @@ def count_requests(scopes: Sequence[str], since: datetime, until: datetime, step
 
 
 MAX_LATEST_TIMINGS = 20
+MAX_SEARCHED_TIMINGS = 100_000
 CHART_HOURS = (1, 6, 24)
 USUAL_CHART_HOURS = 6
 
@@ -138,6 +140,26 @@ def build_domain_chart(scope: str, now: datetime, hours: int) -> Chart[RateRow]:
 def latest_timings(scope: str) -> list[FetchTiming]:
     """Returns the timings that began last, by all egresses, the latest first."""
     return list(FetchTiming.objects.filter(scope__in=_scope_names(scope)).order_by("-started_at")[:MAX_LATEST_TIMINGS])
+
+
+def find_timings(rows: QuerySet[FetchTiming], url: str) -> QuerySet[FetchTiming]:
+    """Returns those rows that are a feed's URL's, or else a URL's among the last MAX_SEARCHED_TIMINGS of its domain."""
+    if feed_timings([url]).exists():
+        return rows & feed_timings([url])
+    names = [name for scope in _possible_scopes(url) for name in _scope_names(scope)]
+    last = FetchTiming.objects.filter(scope__in=names).order_by("-started_at").values("pk")[:MAX_SEARCHED_TIMINGS]
+    return rows.filter(pk__in=last, url_digest=digest_url(url))
+
+
+def _possible_scopes(url: str) -> set[str]:
+    """The scopes that the limits of the URL may count for; none of a URL without a host."""
+    try:
+        scopes = url_scopes(url)
+    except ValueError:
+        return set()
+    names = {scopes.path, scopes.host, scopes.registrable}
+    by_address = FetchDomain.objects.filter(scope__in=names, counted_by__startswith=address_scope(""))
+    return names | set(by_address.values_list("counted_by", flat=True))
 
 
 def _scope_names(scope: str) -> list[str]:
