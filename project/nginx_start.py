@@ -1,4 +1,4 @@
-"""`python -m project.nginx_start PID_FILE SOCKET [--empty HOT] [ADDRESS…] -- COMMAND…`: clears the way for nginx.
+"""`python -m project.nginx_start PID_FILE SOCKET HOT [--empty] [ADDRESS…] -- COMMAND…`: clears the way for nginx.
 
 The workers of a killed master go on listening, and its unix socket stays: a new master could not start. Their
 temporary request bodies stay on the disk too, and nginx never looks at them again.
@@ -9,7 +9,8 @@ interface, whose segments take 64 KB, the end of an answer between one and two s
 acknowledgement: 40 ms. Connections inherit TCP_NODELAY from the socket that accepts them.
 
 A new nginx counts what is in the hot cache only after a minute, and would fill it to its bound once more meanwhile.
-Where the disk is bounded, the hot cache is emptied first: nothing in it stays fresh for longer than seconds.
+Where the disk is bounded, the hot cache is emptied first: nothing in it stays fresh for longer than seconds. Its
+folders are made before the first answers, which would wait for them.
 """
 
 import os
@@ -33,18 +34,17 @@ TEMPORARY_FOLDERS = ("body", "proxy")
 """Folders beside nginx' configuration with clients' request bodies, and with answers to slow clients."""
 
 
-def main(pid_file: str, socket: str, *rest: str) -> None:
+def main(pid_file: str, socket: str, hot: str, *rest: str) -> None:
     """Runs the command in this process once the way is clear, with its listening sockets."""
-    emptied, rest = (rest[1], rest[2:]) if rest[0] == "--empty" else ("", rest)
-    addresses, command = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
+    addresses, command = list(rest[: rest.index("--")]), rest[rest.index("--") + 1 :]
     for pid in find_leftovers(Path(pid_file)):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGQUIT)  # it stops listening now, and ends after the answers to its clients
     Path(socket).unlink(missing_ok=True)
     remove_bodies(Path(pid_file).parent)
-    if emptied:
-        empty_hot_cache(Path(emptied))
-    if descriptors := open_sockets(addresses):
+    is_emptied = addresses[:1] == ["--empty"]
+    make_hot_folders(Path(hot), is_emptied=is_emptied)
+    if descriptors := open_sockets(addresses[is_emptied:]):
         os.environ[SOCKETS_VARIABLE] = descriptors
     os.execvp(command[0], command)  # noqa: S606  a list of our own
 
@@ -80,10 +80,22 @@ def remove_bodies(directory: Path) -> None:
                 file.unlink(missing_ok=True)
 
 
-def empty_hot_cache(hot: Path) -> None:
-    """Removes all answers. Workers of a killed nginx fetch them anew."""
-    for folder in hot.iterdir() if hot.is_dir() else ():
-        shutil.rmtree(folder, ignore_errors=True)
+HOT_FOLDERS = frozenset(f"{number:02x}" for number in range(256))
+"""The folders of nginx' cache (`levels=2`): the last digits of the files' names."""
+
+
+def make_hot_folders(hot: Path, *, is_emptied: bool) -> None:
+    """Makes the folders of the hot cache, and removes all others, whose files nginx would neither find nor remove.
+
+    An emptied one has no answers: workers of a killed nginx fetch them anew.
+    """
+    hot.mkdir(exist_ok=True)
+    there = {folder.name for folder in hot.iterdir()}
+    removed = there if is_emptied else there - HOT_FOLDERS
+    for name in removed:
+        shutil.rmtree(hot / name, ignore_errors=True)
+    for name in HOT_FOLDERS - (there - removed):
+        (hot / name).mkdir(exist_ok=True)
 
 
 def open_sockets(addresses: Sequence[str], patience_seconds: float = LISTEN_PATIENCE_SECONDS) -> str:

@@ -179,8 +179,9 @@ def _fetchers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
 def _fronts(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     directory = plan.runtime.nginx
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
-    clearing = ("-m", "project.nginx_start", str(plan.runtime.nginx_pid), str(plan.runtime.socket("front")))
-    emptied = ("--empty", str(plan.data.hot)) if plan.hot_is_emptied else ()
+    places = (plan.runtime.nginx_pid, plan.runtime.socket("front"), plan.data.hot)
+    clearing = ("-m", "project.nginx_start", *map(str, places))
+    emptied = ("--empty",) if plan.hot_is_emptied else ()
     command = (*plan.launcher, plan.python, *clearing, *emptied, *plan.listening, "--", *nginx)
     yield SupervisedProcess("nginx", "front", command, priority=20, group="front")
 

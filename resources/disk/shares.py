@@ -18,8 +18,8 @@ LEAST_DIVIDED = 1 / 8
 FULL_SHARE = 1 / 32
 """With less of the bound left for mirrored files, the disk is full."""
 
-HOT_FOLDERS_BYTES = 17_000_000
-"""nginx makes up to 4,096 folders of 4 KB in the hot cache, and does not count them."""
+HOT_FOLDERS_BYTES = 2_000_000
+"""The 256 folders of the hot cache take 4 KB each, and more for many names. nginx does not count them."""
 HOT_BURST_SHARE = 0.25
 """Of the hot cache: what may be added between two looks of nginx' cache manager, which are 10 s apart."""
 HOT_BURST_SECONDS = 10

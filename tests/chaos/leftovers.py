@@ -14,7 +14,7 @@ IN_FLIGHT = ("in_flight", "slow_in_flight")
 """Counts in the record of each domain."""
 TEMPORARY = (
     *(".new-*", "*.aside", "spool/*/fetch-*", "uploads/new-*", "uploads/held-*", "uploads/*.upload*"),
-    f"hot/*/*/{'?' * 32}.{'[0-9]' * 10}",
+    f"hot/*/{'?' * 32}.{'[0-9]' * 10}",
 )
 """Temporary files and folders in DATA_DIR, by the names of `blobs`, `bodies`, `uploads`, Django and nginx."""
 BODIES = ("body", "proxy")

@@ -59,8 +59,9 @@ class RunningFront:
         self.port = int(front.listen.rpartition(":")[2])
         self.main = Origin(front.runtime.socket("main"))
         self.retry = Origin(front.runtime.socket("retry"))
-        clearing = [sys.executable, "-m", "project.nginx_start", front.runtime.nginx_pid, front.runtime.socket("front")]
-        command = [*map(str, clearing), front.listen, "--", *nginx_command(front)]
+        places = (front.runtime.nginx_pid, front.runtime.socket("front"), front.data.hot)
+        clearing = [sys.executable, "-m", "project.nginx_start", *map(str, places)]
+        command = [*clearing, front.listen, "--", *nginx_command(front)]
         self.log = front.runtime.nginx / "log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log)

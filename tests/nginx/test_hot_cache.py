@@ -113,9 +113,9 @@ def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_sta
     asking = threading.Thread(target=ask)
     asking.start()
     try:
-        eventually(lambda: [*site.front.data.hot.glob("*/*/*.*")], 5, "nginx writes it")
+        eventually(lambda: [*site.front.data.hot.glob("*/*.*")], 5, "nginx writes it")
         assert supervisor.remove_unfinished_files(site.front.data.hot) == 0
-        [file] = site.front.data.hot.glob("*/*/*.*")
+        [file] = site.front.data.hot.glob("*/*.*")
         for worker in psutil.Process(nginx_reload.running_nginx(site.front.runtime.nginx_pid)).children():
             worker.kill()
         eventually(lambda: supervisor.remove_unfinished_files(site.front.data.hot) == 1, 5, "it is removed")

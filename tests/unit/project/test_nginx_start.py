@@ -11,6 +11,7 @@ from project import nginx_start
 from project.nginx_start import find_leftovers, remove_bodies
 from tests.support.stack import free_port
 
+HEX = "0123456789abcdef"
 MASTER = 100
 PROCESSES = {
     101: "101 (nginx) S 1 100 100 0",
@@ -52,27 +53,33 @@ def test_bodies_that_a_killed_nginx_left_are_removed_and_nothing_else(tmp_path: 
     assert left[1].parent.is_dir()  # which an nginx that runs expects
 
 
-def test_the_hot_cache_is_emptied_and_nothing_beside_it(tmp_path: Path) -> None:
-    answer, beside = tmp_path / "hot" / "a" / "bc" / "0123", tmp_path / "logs" / "main.log"
-    for file in (answer, beside):
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_the_hot_cache_has_nginxs_folders_and_no_others_and_nothing_beside_it_changes(
+    tmp_path: Path, is_emptied: bool
+) -> None:
+    hot = tmp_path / "hot"
+    of_other_levels, answer, beside = hot / "a" / "bc" / "0123", hot / "bc" / "0123", tmp_path / "logs" / "main.log"
+    for file in (of_other_levels, answer, beside):
         file.parent.mkdir(parents=True)
         file.touch()
-    for hot in (tmp_path / "hot", tmp_path / "none"):
-        nginx_start.empty_hot_cache(hot)
-    assert [*(tmp_path / "hot").iterdir()] == []
-    assert beside.exists()
+    for place in (hot, tmp_path / "none"):
+        nginx_start.make_hot_folders(place, is_emptied=is_emptied)
+        assert {folder.name for folder in place.iterdir()} == {f"{one}{two}" for one in HEX for two in HEX}
+    assert [file.exists() for file in (of_other_levels, answer, beside)] == [False, not is_emptied, True]
 
 
-@pytest.mark.parametrize(("given", "is_emptied"), [(["--empty", "{hot}"], True), ([], False)])
+@pytest.mark.parametrize("given", [["--empty"], []])
 def test_it_empties_the_hot_cache_if_it_is_told_then_becomes_nginx(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], is_emptied: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str]
 ) -> None:
     monkeypatch.setattr("os.execvp", executed := Mock())
-    (tmp_path / "hot" / "a").mkdir(parents=True)
-    words = [word.format(hot=tmp_path / "hot") for word in given]
-    nginx_start.main(str(tmp_path / "nginx.pid"), str(tmp_path / "front.sock"), *words, "--", "nginx", "-c", "x")
+    answer = tmp_path / "hot" / "bc" / "0123"
+    answer.parent.mkdir(parents=True)
+    answer.touch()
+    places = [str(tmp_path / name) for name in ("nginx.pid", "front.sock", "hot")]
+    nginx_start.main(*places, *given, "--", "nginx", "-c", "x")
     executed.assert_called_once_with("nginx", ("nginx", "-c", "x"))
-    assert (tmp_path / "hot" / "a").exists() is not is_emptied
+    assert answer.exists() is not bool(given)
 
 
 def given(value: str) -> list[socket.socket]:
