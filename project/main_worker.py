@@ -1,5 +1,4 @@
-"""The gunicorn worker class of main: replaces old workers by ready ones, sheds late requests, drains bodies, and takes
-addresses as people type them.
+"""The gunicorn worker class of main: replaces old workers by ready ones, and sheds late requests.
 
 Handover: by itself gunicorn ends the old workers as soon as the new ones are born. No worker would answer while
 those load the application: a second or two, or longer than the front waits on a busy machine.
@@ -7,11 +6,6 @@ those load the application: a second or two, or longer than the front waits on a
 Shedding: under more load than main can carry, requests wait to be accepted, and the front gives each up after a
 while. Work on those would leave no time for the others. There are many of them then, and parsing alone would
 cost much of main's capacity: main looks for the front's field in the received bytes.
-
-Draining: nginx sends a whole body before it reads an answer; a server that answers and closes at once causes a 502.
-
-Addresses: nginx passes the bytes of a query on as they are, and gunicorn refuses all but ASCII. Browsers
-percent-encode other bytes; for clients that do not, this worker does.
 """
 
 import math
@@ -22,27 +16,27 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
+from selectors import EVENT_READ
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from gunicorn import util
 from gunicorn.http import wsgi
 from gunicorn.http.errors import InvalidResponseHeader, InvalidResponseHeaderName, ParseException
-from gunicorn.http.message import Request
-from gunicorn.http.parser import RequestParser
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from retry import metrics
 from retry.conf import conf
 from retry.headers import MALFORMED_ANSWER, NO_FRONT_ANSWER, is_trusted_proxy
 
 from . import shared_answers
+from .local_threads import LocalThreads
+from .main_http import EncodedRequestParser, JoinedResponse
 
 SUCCESSOR_PATIENCE_SECONDS = 60.0
 """A worker that is told to end does so after this time even without a successor."""
@@ -242,62 +236,66 @@ def is_of_front(client: Any) -> bool:
     return not is_remote(client) or is_trusted_proxy(client[0], conf().FRONTS)
 
 
-_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
-
-
-def encode_address(address: bytes) -> bytes:
-    """Percent-encodes all bytes beyond ASCII, as browsers do."""
-    if address.isascii():
-        return address
-    return _BEYOND_ASCII.sub(lambda found: b"%%%02X" % found[0][0], address)
-
-
-class EncodedRequest(Request):  # type: ignore[misc]  # an untyped library
-    """A request with the bytes beyond ASCII of its address encoded."""
-
-    def parse_request_line(self, line_bytes: bytes) -> None:
-        method, *rest = line_bytes.split(b" ", 2)
-        super().parse_request_line(b" ".join([method, *(encode_address(part) for part in rest[:1]), *rest[1:]]))
-
-
-class EncodedRequestParser(RequestParser):  # type: ignore[misc]  # an untyped library
-    mesg_class = EncodedRequest
-
-
-class _Collector:
-    """A socket's place while an answer begins."""
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    def sendall(self, data: bytes) -> None:
-        self.sent += data
-
-
-class JoinedResponse(wsgi.Response):  # type: ignore[misc]  # an untyped library
-    """Sends the head of an answer together with the beginning of its body: the front is woken once."""
-
-    sock: Any
-
-    def write(self, arg: bytes) -> None:
-        if self.headers_sent:
-            super().write(arg)
-            return
-        connection, collector = self.sock, _Collector()
-        self.sock = collector
-        try:
-            super().write(arg)
-        finally:
-            self.sock = connection
-        connection.sendall(collector.sent)
-
-
 class SheddingWorker(SucceededWorker):
-    """Main's worker class. Connections wait in line here: to have a thread refuse one would cost twice as much."""
+    """Main's worker class. Threads of its own answer this machine's front.
+
+    Connections by TCP wait in line here: to have a thread of gunicorn's refuse one would cost twice as much.
+    """
+
+    _accepting: bool
+    _local: LocalThreads | None = None
 
     def init_process(self) -> None:
         wsgi.Response = JoinedResponse
+        # gunicorn reads some twenty settings for a request, each by several calls.
+        vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
         super().init_process()
+
+    def run(self) -> None:
+        local = [one for one in self.sockets if not is_remote(one.getsockname())]
+        self._local = LocalThreads(local, self.cfg.threads, self._settles, self._answer)
+        self._local.start()
+        super().run()
+        self._local.join(time.monotonic() + self.cfg.graceful_timeout, self.notify)
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Has gunicorn's loop accept what comes by TCP, and nothing else."""
+        if not self.alive and self._local:
+            self._local.end()
+        if enabled == self._accepting:
+            return
+        self._accepting = enabled
+        for listening in self.sockets:
+            if not is_remote(listening.getsockname()):
+                continue
+            if enabled:
+                listening.setblocking(False)
+                self.poller.register(listening, EVENT_READ, self.accept)
+            else:
+                self.poller.unregister(listening)
+
+    def _settles(self, connection: socket) -> bool:
+        """Tells whether a connection of this machine's front was settled at once."""
+        if is_settled := refuse_late(connection) or answer_shared(connection):
+            connection.close()
+        return is_settled
+
+    def _answer(self, connection: socket, address: str) -> None:
+        """Answers a request of this machine's front. The loop goes on with a connection that stays open."""
+        conn = TConn(self.cfg, connection, "", address)
+        conn.parser = EncodedRequestParser(self.cfg, connection, "")
+        conn.data_ready = bool(_peek(connection))  # else its thread would set up a wait for it
+        if goes_on := self.handle(conn):
+            self.method_queue.defer(self._keep, conn, goes_on)
+        else:
+            conn.close(graceful=True)
+
+    def _keep(self, conn: Any, goes_on: object) -> None:
+        self.nr_conns += 1
+        self._handed_out += 1
+        handled = Future[object]()
+        handled.set_result(goes_on)
+        self.finish_request(conn, handled)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -359,28 +357,3 @@ class SheddingWorker(SucceededWorker):
     def _close(self, conn: Any) -> None:
         self.nr_conns -= 1
         conn.close()
-
-
-DRAIN_CHUNK_BYTES = 1 << 18
-
-
-def drain_bodies(application: WSGIApplication) -> WSGIApplication:
-    """Wraps an application (PEP 3333) so that it reads every body to its end. nginx has refused too large ones."""
-
-    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        answer = application(environ, start_response)
-        while environ["wsgi.input"].read(DRAIN_CHUNK_BYTES):
-            pass
-        return answer
-
-    return answered
-
-
-def encode_queries(application: WSGIApplication) -> WSGIApplication:
-    """Wraps an application so that its queries are ASCII under any server, as the development server."""
-
-    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        environ["QUERY_STRING"] = encode_address(environ.get("QUERY_STRING", "").encode("latin-1")).decode("ascii")
-        return application(environ, start_response)
-
-    return answered

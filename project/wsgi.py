@@ -6,7 +6,7 @@ from django.db import connections
 from django.urls import get_resolver
 
 from project.handlers import make_application
-from project.main_worker import drain_bodies, encode_queries
+from project.main_http import drain_bodies, encode_queries
 from project.shared_answers import share_answers
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")

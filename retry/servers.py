@@ -96,7 +96,7 @@ def make_client(url: str, timeout: float, retry: Retry, kind: "type[redis.Redis]
     """A client for threads, of a Cluster with redis-py's commands. Raises RedisError if no node of it answers."""
     limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": retry}
     if urlsplit(url).scheme not in {SENTINEL, CLUSTER}:
-        return kind.from_url(url, **limits)
+        return kind.from_pool(UncountedPool.from_url(url, **limits))
     parts = ServerUrl.parse(url)
     if parts.scheme == CLUSTER:
         nodes = [redis.cluster.ClusterNode(*node) for node in parts.nodes]  # type: ignore[no-untyped-call]
@@ -163,6 +163,38 @@ def _read_reply(connection: Any) -> Reply:
         return cast(Reply, connection.read_response())
     except redis.ResponseError as error:
         return error
+
+
+class UncountedPool(redis.ConnectionPool):
+    """redis-py's pool without its counts for OpenTelemetry, which take a quarter of the time of a call."""
+
+    def get_connection(self, *_: Any, **__: Any) -> Any:
+        self._checkpid()
+        with self._lock:
+            connection = self._available_connections.pop() if self._available_connections else self.make_connection()
+            self._in_use_connections.add(connection)
+        try:
+            if not connection.is_connected or _is_unusable(connection):
+                connection.disconnect()
+                connection.connect()
+        except BaseException:
+            self.release(connection)
+            raise
+        return connection
+
+    def release(self, connection: Any) -> None:
+        self._checkpid()
+        with self._lock:
+            if connection in self._in_use_connections:  # else the process has forked
+                self._in_use_connections.remove(connection)
+                self._available_connections.append(connection)
+
+
+def _is_unusable(connection: Any) -> bool:
+    """Tells whether the server has closed the connection, or it still has something for an earlier caller."""
+    with suppress(redis.ConnectionError, redis.TimeoutError, OSError):
+        return bool(connection.can_read())
+    return True
 
 
 class SentinelConnection(redis.sentinel.SentinelManagedConnection):

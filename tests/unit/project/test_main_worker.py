@@ -1,16 +1,14 @@
 """Main's worker: refuses late requests before any work, reads all of a body, and ends when a successor answers."""
 
-import io
 import json
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Semaphore
 from unittest.mock import Mock
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 from gunicorn.config import Config
@@ -19,7 +17,8 @@ from gunicorn.workers.gthread import TConn
 from pytest_django import Settings
 
 from project import main_worker
-from project.main_worker import EncodedRequestParser, SheddingWorker, SucceededWorker
+from project.main_http import EncodedRequestParser
+from project.main_worker import SheddingWorker, SucceededWorker
 
 NOW = 1_000_000.0
 LATE = f"{NOW - main_worker.MAX_WAITED_SECONDS - 0.001:.3f}"
@@ -64,20 +63,6 @@ def test_a_person_is_told_so_on_a_page(pair: Pair, sent: str) -> None:
     assert fields["Vary"] == "Accept, Sec-Fetch-Mode"
     assert int(fields["Content-Length"]) == len(body)
     assert b'http-equiv="refresh"' in body
-
-
-@pytest.mark.parametrize(
-    ("line", "target"),
-    [
-        ("GET /feeds/?q=caf\u00e9 HTTP/1.1".encode(), "/feeds/?q=caf%C3%A9"),
-        (b"GET /feeds/?q=caf\xe9&x=%20 HTTP/1.1", "/feeds/?q=caf%E9&x=%20"),
-        (b"GET /feeds/?q=cafe HTTP/1.1", "/feeds/?q=cafe"),
-    ],
-)
-def test_an_address_beyond_ascii_is_taken_as_a_browser_would_encode_it(pair: Pair, line: bytes, target: str) -> None:
-    front, main = pair
-    front.sendall(line + b"\r\nHost: site\r\n\r\n")
-    assert next(EncodedRequestParser(Config(), main, ("127.0.0.1", 1))).uri == target
 
 
 @pytest.mark.parametrize("line", [b"GET /a\x01 HTTP/1.1", "GET\u00e9 / HTTP/1.1".encode(), b"GET / HTTP/1.1\xe9"])
@@ -270,18 +255,6 @@ def test_another_request_by_the_same_connection_is_answered(worker: OneThread, p
     assert (worker.seen, worker.nr_conns) == ([answered], 0)
 
 
-def test_what_an_application_leaves_of_a_body_is_read_before_its_answer_is_sent() -> None:
-    body = io.BytesIO(b"x" * 3_000_000)
-
-    def refuse(environ: WSGIEnvironment, _: StartResponse) -> Iterable[bytes]:
-        environ["wsgi.input"].read(10)
-        return [b"no"]
-
-    answer = main_worker.drain_bodies(refuse)({"wsgi.input": body}, lambda *_: lambda _: None)
-    assert body.tell() == 3_000_000
-    assert list(answer) == [b"no"]
-
-
 @pytest.fixture
 def listening(tmp_path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as one:
@@ -350,17 +323,3 @@ def test_a_worker_ends_without_a_successor(
     else:
         monkeypatch.setattr(main_worker, "SUCCESSOR_PATIENCE_SECONDS", -1)
     assert told_to_end(first)
-
-
-@pytest.mark.parametrize("length", ["5", None], ids=["of known length", "in chunks"])
-def test_the_head_of_an_answer_and_its_body_come_together(length: str | None) -> None:
-    sent: list[bytes] = []
-    request = Mock(version=(1, 1), method="GET", headers=[])
-    response = main_worker.JoinedResponse(request, Mock(sendall=sent.append), Config())
-    response.start_response("200 OK", [("Content-Length", length)] if length else [])
-    for part in (b"ab", b"cde"):
-        response.write(part)
-    assert len(sent) == 2
-    assert sent[0].startswith(b"HTTP/1.1 200 OK\r\n")
-    assert sent[0].endswith(b"\r\n\r\nab" if length else b"\r\n\r\n2\r\nab\r\n")
-    assert sent[1] == (b"cde" if length else b"3\r\ncde\r\n")

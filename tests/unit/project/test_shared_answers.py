@@ -11,7 +11,7 @@ from gunicorn.http import wsgi
 from gunicorn.http.unreader import IterUnreader
 
 from project import shared_answers
-from project.main_worker import EncodedRequest
+from project.main_http import EncodedRequest
 from project.shared_answers import FRONT_CLOCK_SECONDS, SharedAnswers, share_answers
 from retry.decision import LOOKED_AT
 
