@@ -248,7 +248,7 @@ class SheddingWorker(SucceededWorker):
     def init_process(self) -> None:
         wsgi.Response = JoinedResponse
         # gunicorn reads some twenty settings for a request, each by several calls.
-        vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
+        self.cfg.__dict__.update({name: setting.get() for name, setting in self.cfg.settings.items()})
         super().init_process()
 
     def run(self) -> None:
