@@ -21,6 +21,7 @@ KNOWN = {
     "project/announce.py": "this site's own health",
     "resources/bucket.py": "the storage, at STORAGE_URL",
     "project/health.py": "this site's own waiting instance",
+    "project/local_threads.py": "accepts connections of the front",
     "project/main_worker.py": "answers by connections that the front has opened",
     "project/nginx_start.py": "listens",
     "project/preflight.py": "whether a port is free",
