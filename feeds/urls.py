@@ -24,11 +24,11 @@ register_converter(AnyFeedAddressConverter, "any_feed_address")
 register_converter(WithoutSlashConverter, "without_slash")
 
 urlpatterns = [
+    path("feeds", feeds_views.redirect_with_slash),
+    path("feeds/<without_slash:address>", feeds_views.redirect_with_slash),
+    path("feeds/<any_feed_address:address>", feeds_views.serve_feed_page, name="feeds"),
     path("rsscloud/<str:token>", views.rsscloud_callback),
     path("websub/<str:token>", views.websub_callback),
     path("hub", hub_views.hub),
     path("hub/cloud", hub_views.cloud),
-    path("feeds", feeds_views.redirect_with_slash),
-    path("feeds/<without_slash:address>", feeds_views.redirect_with_slash),
-    path("feeds/<any_feed_address:address>", feeds_views.serve_feed_page, name="feeds"),
 ]

@@ -1,5 +1,7 @@
 """All URLs of the site, and those that search engines leave out."""
 
+from importlib import import_module
+
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
@@ -31,6 +33,9 @@ handler404 = "project.middleware.answer_unknown_address"
 handler500 = "project.middleware.answer_failure"
 
 urlpatterns = [
+    # Requests of content are many: no pattern comes before theirs, and no include() takes its time for each.
+    *import_module("resources.urls").urlpatterns,
+    *import_module("feeds.urls").urlpatterns,
     path("", include("retry.urls")),
     path("admin", responses.read_only(RedirectView.as_view(pattern_name="admin:index"))),
     path("admin/login/", login.sign_in),
@@ -41,6 +46,4 @@ urlpatterns = [
     path("healthz/ready", health.show_ready),
     path("metrics", health.show_metrics),
     path("robots.txt", show_robots),
-    path("", include("feeds.urls")),
-    path("", include("resources.urls")),
 ]
