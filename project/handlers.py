@@ -9,7 +9,11 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import django
 from django.conf import settings
+from django.core.cache import close_caches
+from django.core.handlers.base import reset_urlconf
 from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import reset_queries
 
 FOR_PEOPLE = frozenset(
     {
@@ -22,11 +26,23 @@ FOR_PEOPLE = frozenset(
 )
 """The middleware for clients that sign in or send forms."""
 
+OF_PAGES = frozenset({"django.middleware.security.SecurityMiddleware"})
+"""The middleware whose fields PagePoliciesMiddleware adds where it is left out. The settings have no SSL redirect."""
+
+IDLE_RECEIVERS = ((request_started, reset_queries), (request_finished, close_caches), (request_finished, reset_urlconf))
+"""Queries are noted with DEBUG alone, django_redis keeps its connections, and no request has URLs of its own."""
+
+
+def disconnect_idle_receivers() -> None:
+    """Takes receivers off Django's signals that would do nothing at each request. Those for the database stay."""
+    for signal, receiver in () if settings.DEBUG else IDLE_RECEIVERS:
+        signal.disconnect(receiver)
+
 
 def _make_handler(*, for_people: bool) -> WSGIApplication:
     everything = settings.MIDDLEWARE
     if not for_people:
-        settings.MIDDLEWARE = [name for name in everything if name not in FOR_PEOPLE]
+        settings.MIDDLEWARE = [name for name in everything if name not in FOR_PEOPLE | OF_PAGES]
     try:
         return WSGIHandler()
     finally:

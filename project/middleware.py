@@ -15,6 +15,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.middleware.security import SecurityMiddleware
 
 from resources import problems
 from resources.disk import room
@@ -30,21 +31,26 @@ _OF_PAGES = ("X-Frame-Options", "X-Content-Type-Options", "Referrer-Policy", "Cr
 class PagePoliciesMiddleware:
     """Adds a Content-Security-Policy to HTML answers without one, and takes all policies of pages off pictures.
 
-    Pictures with a policy of their own keep all: they are files of others. Comes before SecurityMiddleware.
+    Pictures with a policy of their own keep all: they are files of others. Comes before SecurityMiddleware, and adds
+    its fields where the handler of content leaves it out.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
+        self._security, self._https = SecurityMiddleware(get_response), SecurityMiddleware(get_response)
+        vars(self._https).update(content_type_nosniff=False, referrer_policy=None, cross_origin_opener_policy=None)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        content_type = response.get("Content-Type", "")
-        if content_type.startswith("text/html"):
-            response.headers.setdefault("Content-Security-Policy", settings.CONTENT_SECURITY_POLICY)
-        elif is_picture(content_type) and "Content-Security-Policy" not in response:
+        fields = response.headers
+        content_type = fields.get("Content-Type", "")
+        if is_picture(content_type) and "Content-Security-Policy" not in fields:
             for name in _OF_PAGES:
-                del response.headers[name]
-        return response
+                fields.pop(name)
+            return self._https.process_response(request, response)
+        if content_type.startswith("text/html"):
+            fields.setdefault("Content-Security-Policy", settings.CONTENT_SECURITY_POLICY)
+        return self._security.process_response(request, response)
 
 
 class HotCacheMiddleware:

@@ -5,7 +5,7 @@ import os
 from django.db import connections
 from django.urls import get_resolver
 
-from project.handlers import make_application
+from project.handlers import disconnect_idle_receivers, make_application
 from project.main_http import drain_bodies, encode_queries
 from project.shared_answers import share_answers
 
@@ -18,4 +18,5 @@ from resources.tiles import layers  # noqa: E402  needs the apps
 
 get_resolver().url_patterns  # noqa: B018  the views are imported now, not by the first request
 layers.load_first_snapshot()
+disconnect_idle_receivers()
 connections.close_all()  # this thread answers no requests
