@@ -77,15 +77,15 @@ def share_answers(application: WSGIApplication) -> WSGIApplication:
     """Wraps an application so that its answers with LOOKED_AT are kept for others. These have no body."""
 
     def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        begun: list[bytes] = []
+        begun: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start(status: str, fields: list[tuple[str, str]], *rest: Any) -> Callable[[bytes], object]:
-            begun.append(_write_head(status, fields))
+            begun.append((status, fields))
             return start_response(status, fields, *rest)
 
         answer = application(environ, start)
         if LOOKED_AT in environ:
-            ANSWERS.keep(environ, begun[-1])
+            ANSWERS.keep(environ, _write_head(*begun[-1]))
         else:
             ANSWERS.forget(environ)
         return answer

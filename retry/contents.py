@@ -40,7 +40,7 @@ class Prepared:
     """The preparer's own text, kept with the content and never shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Content:
     """Content as read from `cache`.
 

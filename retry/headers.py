@@ -19,7 +19,8 @@ CORS_HEADERS = {
     "Timing-Allow-Origin": "*",
 }
 
-_OPEN_TO_ALL = ("Access-Control-Allow-Origin", "Timing-Allow-Origin")
+_PICTURE_HEADERS = {name: CORS_HEADERS[name] for name in ("Access-Control-Allow-Origin", "Timing-Allow-Origin")}
+_DOCUMENT_HEADERS = {"X-Content-Type-Options": "nosniff", **CORS_HEADERS}
 
 ALLOWED_METHODS = "GET, HEAD, OPTIONS"
 
@@ -123,11 +124,9 @@ def is_picture(content_type: str) -> bool:
     return content_type.startswith("image/") and not content_type.startswith("image/svg")
 
 
-def open_headers(content_type: str) -> dict[str, str]:
+def open_headers(content_type: str) -> Mapping[str, str]:
     """Header fields by which other origins may read content. A picture is small, and no more than seen."""
-    if is_picture(content_type):
-        return {name: CORS_HEADERS[name] for name in _OPEN_TO_ALL}
-    return {"X-Content-Type-Options": "nosniff", **CORS_HEADERS}
+    return _PICTURE_HEADERS if is_picture(content_type) else _DOCUMENT_HEADERS
 
 
 def delivered_headers(modified: str, content_type: str, size_bytes: int) -> dict[str, str]:
@@ -273,6 +272,7 @@ def _parse_seconds(value: str) -> int | None:
     return int(value)
 
 
+@lru_cache(maxsize=1024)
 def client_network(address: str) -> str:
     """The network of one client: its IPv4 address, or the /56 of its IPv6 address: that of a household (RIPE-690).
 

@@ -90,6 +90,11 @@ def client_address(request: HttpRequest) -> str:
     return request.META.get("HTTP_X_REAL_IP", "") if passed_on else peer
 
 
+def is_behind_nginx(request: HttpRequest) -> bool:
+    """True if nginx passes this request on: it marks each one."""
+    return "HTTP_X_FRONT" in request.META
+
+
 def client_network_of(request: HttpRequest) -> str:
     """Returns the client's network, as headers.client_network() names it; empty if it has no address."""
     return headers.client_network(client_address(request))
@@ -97,8 +102,7 @@ def client_network_of(request: HttpRequest) -> str:
 
 def content_response(request: HttpRequest, content: Content, *, stale: bool, why: str, now: datetime) -> HttpResponse:
     """Returns 200, or 304 if the client's validators match. Ranges are left to the proxy."""
-    path = request.get_full_path()
-    fields = _content_fields(content, path, stale=stale, why=why, now=now)
+    fields = _content_fields(content, request.get_full_path(), stale=stale, why=why, now=now)
     response = HttpResponse(content.body, headers={**fields, "Content-Length": str(len(content.body))})
     return conditional_response(request, response, int(content.last_modified.timestamp()))
 
@@ -106,16 +110,15 @@ def content_response(request: HttpRequest, content: Content, *, stale: bool, why
 def picture_reply(content: Content, address: str, now: datetime) -> ClientReply:
     """Returns 200 with a fresh picture, as main with all of its middleware does."""
     path = address if address.startswith("/") else urlsplit(address)._replace(scheme="", netloc="").geturl()
-    fields = _content_fields(content, path, stale=False, why="hit", now=now)
+    in_ascii = iri_to_uri(path) or ""  # as a header field needs it
+    fields = _content_fields(content, in_ascii, stale=False, why="hit", now=now)
     if settings.SECURE_HSTS_SECONDS:
         fields["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
     return ClientReply(200, fields, content.body)
 
 
 def _content_fields(content: Content, path: str, *, stale: bool, why: str, now: datetime) -> dict[str, str]:
-    address = iri_to_uri(path) or ""  # in ASCII, as a header field needs it
-    hot_seconds = conf().HOT_SECONDS
-    return headers.content_headers(content, address, stale=stale, why=why, now=now, hot_seconds=hot_seconds)
+    return headers.content_headers(content, path, stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS)
 
 
 def constant_response(
@@ -130,7 +133,7 @@ def constant_response(
     fields = {
         "Content-Type": content_type,
         "Content-Length": str(len(body)),
-        "Content-Location": iri_to_uri(request.get_full_path()) or "",
+        "Content-Location": request.get_full_path(),
         "ETag": etag,
         "Cache-Control": headers.cache_control(shared if client_seconds is None else client_seconds, shared),
         "Cache-Status": "Tarry; hit; detail=constant",
@@ -141,6 +144,9 @@ def constant_response(
     return conditional_response(request, HttpResponse(body, headers=fields), None)
 
 
+_CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
+
+
 def conditional_response(
     request: HttpRequest, response: HttpResponse, last_modified: int | None, *, size_bytes: int | None = None
 ) -> HttpResponse:
@@ -149,18 +155,21 @@ def conditional_response(
     The response must have an ETag, the CORS fields and Cache-Status. `size_bytes` is the length of a body that is not
     in the response yet.
     """
-    if "X-Front" in request.headers:  # nginx marks each request that it passes on
+    fields = response.headers
+    if is_behind_nginx(request):
         size_bytes = len(response.content) if size_bytes is None else size_bytes
-        modified, content_type = response.get("Last-Modified", ""), response.get("Content-Type", "")
+        modified, content_type = fields.get("Last-Modified", ""), fields.get("Content-Type", "")
         for name, value in headers.delivered_headers(modified, content_type, size_bytes).items():
-            response[name] = value
+            fields[name] = value
+    if request.META.keys().isdisjoint(_CONDITIONS):
+        return response
     answer = get_conditional_response(request, response["ETag"], last_modified, response)
     assert isinstance(answer, HttpResponse)
     if answer.status_code == 412:
         return problem_response(412, "The content has changed.", cache_status=response["Cache-Status"])
     for name in ("Cache-Status", headers.MODIFIED_FIELD, headers.VARY_FIELD, *headers.CORS_HEADERS):
-        if name in response:
-            answer[name] = response[name]
+        if name in fields:
+            answer[name] = fields[name]
     return answer
 
 

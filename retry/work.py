@@ -1,11 +1,11 @@
 """Work: one piece of preparation. PURE."""
 
-from dataclasses import dataclass
+from .records import frozen_record
 
 Argument = str | int | float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Work:
     """One piece of work. Does not name the contents that it prepares: there can be several.
 

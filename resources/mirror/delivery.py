@@ -131,7 +131,7 @@ def deliver_blob(request: HttpRequest, blob: Blob, caching: CachePolicy) -> Http
     modified = place.modified if isinstance(place, OnThisMachine) else blob.stored_at
     dated = modified if caching.is_dated else None
     fields = delivery_fields(blob.media_type, blob.digest, dated, caching, retry_conf().HOT_SECONDS)
-    if isinstance(place, OnThisMachine) and caching.is_for_good and _is_behind_nginx(request):
+    if isinstance(place, OnThisMachine) and caching.is_for_good and responses.is_behind_nginx(request):
         blobs.offer_link(blob, place.path)
     probe = HttpResponse(headers=fields)
     size_bytes = blob.size if _is_sent_by_main(request, place, blob) else 0  # nginx compresses only that
@@ -162,20 +162,15 @@ def _send_bytes(
             return responses.not_now_response("The file is missing from the storage.")
 
 
-def _is_behind_nginx(request: HttpRequest) -> bool:
-    """True if nginx passes this request on: it marks each one."""
-    return "X-Front" in request.headers
-
-
 def _is_read_by_nginx(request: HttpRequest, blob: Blob) -> bool:
     """True for large files if nginx can read them: it is on this machine, or the storage is a shared folder."""
     is_elsewhere = bool(settings.MAIN_LISTEN and request.META.get("REMOTE_ADDR")) and blobs.is_storage_remote()
-    return _is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES and not is_elsewhere
+    return responses.is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES and not is_elsewhere
 
 
 def _size_fields(request: HttpRequest, blob: Blob) -> dict[str, str]:
     """Keeps a large file that main sends to a front elsewhere out of its hot cache."""
-    return {LARGE_FIELD: "1"} if _is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES else {}
+    return {LARGE_FIELD: "1"} if responses.is_behind_nginx(request) and blob.size > settings.MIRROR_HOT_BYTES else {}
 
 
 def _is_sent_by_main(request: HttpRequest, place: BlobLocation, blob: Blob) -> bool:
@@ -216,7 +211,7 @@ def _storage_answer(request: HttpRequest, blob: Blob, name: str, known: Mapping[
         # No cache keeps the answer: the link ends, and so may the file.
         uncached = headers.uncached_headers("Tarry; fwd=bypass; detail=bucket")
         return HttpResponse(status=302, headers={**uncached, "Location": link})
-    if link and _is_behind_nginx(request):
+    if link and responses.is_behind_nginx(request):
         return _hand_to_nginx(f"{BUCKET_LOCATION}{blob.digest}", {**known, LINK_FIELD: link})
     wanted = _requested_range(request, blob, known)
     if wanted is None:
@@ -292,7 +287,7 @@ def _hand_to_nginx(address: str, known: Mapping[str, str]) -> HttpResponse:
 
 def _requested_range(request: HttpRequest, blob: Blob, known: Mapping[str, str]) -> ByteRange | None:
     """Returns the requested bytes; all behind nginx, which cuts ranges out of the whole answers that it keeps."""
-    if _is_behind_nginx(request):
+    if responses.is_behind_nginx(request):
         return ByteRange(0, blob.size, blob.size)
     asked, condition = request.headers.get("Range", ""), request.headers.get("If-Range", "")
     return select_range(asked, condition, known["ETag"], blob.size)
