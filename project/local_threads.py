@@ -10,7 +10,6 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from socket import socket
 from threading import Lock, Thread
 
@@ -23,8 +22,9 @@ _log = logging.getLogger("gunicorn.error")
 class LocalThreads:
     """`number` threads that accept from the listening sockets.
 
-    `settles` is asked about each connection first. It returns True if it has answered and closed it, which it does at
-    once. `answer` may take long; it gets the connection and the address of the listening socket.
+    `settles` is asked about each connection first, and returns True if it has answered it, which it does at once.
+    `answer` may take long; it gets the connection and the address of the listening socket, and closes the connection.
+    An error of either ends the connection, and no thread.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class LocalThreads:
         settles: Callable[[socket], bool],
         answer: Callable[[socket, str], None],
     ) -> None:
-        self._listening = {one.fileno(): one for one in listening}
+        self._listening = {one.fileno(): (one, one.getsockname()) for one in listening}
         self._settles = settles
         self._answer = answer
         self._turn = Lock()
@@ -46,8 +46,8 @@ class LocalThreads:
         self._threads = [Thread(target=self._answer_forever, daemon=True) for _ in range(number if listening else 0)]
 
     def start(self) -> None:
-        for one in self._listening.values():
-            one.setblocking(False)
+        for listening, _ in self._listening.values():
+            listening.setblocking(False)
         for thread in self._threads:
             thread.start()
 
@@ -65,19 +65,25 @@ class LocalThreads:
 
     def _answer_forever(self) -> None:
         while (taken := self._take()) is not None:
-            self._answer(*taken)
+            connection, address = taken
+            try:
+                self._answer(connection, address)
+            except (Exception, SystemExit):  # noqa: BLE001  the edge of a thread: others must be answered
+                _log.exception("a connection could not be answered")
+                connection.close()
 
     def _take(self) -> tuple[socket, str] | None:
         """Waits for a connection that is to be answered. Returns None when no more are accepted."""
         with self._turn:
             while not self._is_ending:
                 for descriptor, _ in self._poll.poll():
-                    listening = self._listening.get(descriptor)
+                    listening, address = self._listening.get(descriptor, (None, ""))
                     if listening and not self._is_ending and (connection := self._accept(listening)):
-                        return connection, listening.getsockname()
+                        return connection, address
         return None
 
     def _accept(self, listening: socket) -> socket | None:
+        """Returns a connection that was not settled at once; None if there is none."""
         try:
             connection, _ = listening.accept()
         except (BlockingIOError, ConnectionAbortedError):  # another process has it
@@ -87,7 +93,10 @@ class LocalThreads:
                 _log.exception("a connection could not be accepted")
                 time.sleep(PAUSE_SECONDS)
             return None
-        with suppress(OSError):  # the front has given it up
+        try:
             if not self._settles(connection):
                 return connection
+        except Exception:  # noqa: BLE001  as in _answer_forever()
+            _log.exception("a connection could not be settled")
+        connection.close()
         return None

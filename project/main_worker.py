@@ -16,7 +16,6 @@ import struct
 import sys
 import time
 from collections import deque
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from selectors import EVENT_READ
@@ -255,8 +254,21 @@ class SheddingWorker(SucceededWorker):
         local = [one for one in self.sockets if not is_remote(one.getsockname())]
         self._local = LocalThreads(local, self.cfg.threads, self._settles, self._answer)
         self._local.start()
-        super().run()
+        try:
+            super().run()
+        finally:
+            self.alive = False  # also if the parent is gone
+            self._local.end()
         self._local.join(time.monotonic() + self.cfg.graceful_timeout, self.notify)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.alive:  # else it is ending
+            super().handle_exit(sig, frame)
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        if not is_remote(conn.client):
+            req.force_close()  # the front would not use the connection again
+        return super().handle_request(req, conn)
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Has gunicorn's loop accept what comes by TCP, and nothing else."""
@@ -276,26 +288,16 @@ class SheddingWorker(SucceededWorker):
 
     def _settles(self, connection: socket) -> bool:
         """Tells whether a connection of this machine's front was settled at once."""
-        if is_settled := refuse_late(connection) or answer_shared(connection):
-            connection.close()
-        return is_settled
+        return refuse_late(connection) or answer_shared(connection)
 
     def _answer(self, connection: socket, address: str) -> None:
-        """Answers a request of this machine's front. The loop goes on with a connection that stays open."""
+        """Answers the one request of a connection of this machine's front."""
         conn = TConn(self.cfg, connection, "", address)
         conn.parser = EncodedRequestParser(self.cfg, connection, "")
         conn.data_ready = bool(_peek(connection))  # else its thread would set up a wait for it
-        if goes_on := self.handle(conn):
-            self.method_queue.defer(self._keep, conn, goes_on)
-        else:
+        self.handle(conn)
+        with suppress(OSError):  # it is closed already after a failure amid the answer
             conn.close(graceful=True)
-
-    def _keep(self, conn: Any, goes_on: object) -> None:
-        self.nr_conns += 1
-        self._handed_out += 1
-        handled = Future[object]()
-        handled.set_result(goes_on)
-        self.finish_request(conn, handled)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -338,7 +340,8 @@ class SheddingWorker(SucceededWorker):
         of_our_own = isinstance(exc, InvalidResponseHeader | InvalidResponseHeaderName)
         if isinstance(exc, ParseException) and not of_our_own:
             self.log.warning("a malformed request: %s", type(exc).__name__)
-            util.write_nonblock(client, MALFORMED_ANSWER)
+            with suppress(OSError):  # the front has given it up
+                util.write_nonblock(client, MALFORMED_ANSWER)
         else:
             super().handle_error(req, client, addr, exc)
 

@@ -15,7 +15,7 @@ import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from . import nginx_config, nginx_values, preflight
+from . import nginx_config, nginx_start, nginx_values, preflight
 from .paths import DataDirectory, RuntimeDirectory
 from .preflight import StartError
 
@@ -44,6 +44,7 @@ def reload_nginx(data: DataDirectory, runtime: RuntimeDirectory) -> None:
             file.write_text(text)
         raise StartError(f"the new configuration is wrong.\n{wrong}")
     os.kill(pid, signal.SIGHUP)
+    nginx_start.make_hot_folders(data.hot, is_emptied=False)
 
 
 def running_nginx(pid_file: Path) -> int:

@@ -27,13 +27,7 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
-from redis.exceptions import (
-    AskError,
-    ClusterDownError,
-    RedisClusterException,
-    RedisError,
-    TryAgainError,
-)
+from redis.exceptions import AskError, ClusterDownError, RedisClusterException, RedisError, TryAgainError
 from redis.retry import Retry
 
 from . import server_urls
@@ -188,6 +182,8 @@ class UncountedPool(redis.ConnectionPool):
             if connection in self._in_use_connections:  # else the process has forked
                 self._in_use_connections.remove(connection)
                 self._available_connections.append(connection)
+                if connection.should_reconnect():  # the server is about to move
+                    connection.disconnect()
 
 
 def _is_unusable(connection: Any) -> bool:

@@ -18,8 +18,8 @@ LEAST_DIVIDED = 1 / 8
 FULL_SHARE = 1 / 32
 """With less of the bound left for mirrored files, the disk is full."""
 
-HOT_FOLDERS_BYTES = 2_000_000
-"""The 256 folders of the hot cache take 4 KB each, and more for many names. nginx does not count them."""
+HOT_FOLDERS_SHARE = 1 / 64
+"""Of the hot cache: its folders, with the names of many small files. nginx does not count them."""
 HOT_BURST_SHARE = 0.25
 """Of the hot cache: what may be added between two looks of nginx' cache manager, which are 10 s apart."""
 HOT_BURST_SECONDS = 10
@@ -76,7 +76,7 @@ class DiskShares:
 
     @property
     def _hot_files_bytes(self) -> int:
-        return max(self.hot_bytes - HOT_FOLDERS_BYTES, self.hot_bytes // 4)
+        return int(self.hot_bytes * (1 - HOT_FOLDERS_SHARE))
 
     @property
     def traffic_log_bytes(self) -> int:

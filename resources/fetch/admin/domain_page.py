@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import Count, ExpressionWrapper, Func, IntegerField, Q, QuerySet
@@ -143,12 +145,18 @@ def latest_timings(scope: str) -> list[FetchTiming]:
 
 
 def find_timings(rows: QuerySet[FetchTiming], url: str) -> QuerySet[FetchTiming]:
-    """Returns those rows that are a feed's URL's, or else a URL's among the last MAX_SEARCHED_TIMINGS of its domain."""
+    """Returns those rows that are a feed's URL's, or else a URL's among the last of each of its scopes."""
     if feed_timings([url]).exists():
         return rows & feed_timings([url])
     names = [name for scope in _possible_scopes(url) for name in _scope_names(scope)]
-    last = FetchTiming.objects.filter(scope__in=names).order_by("-started_at").values("pk")[:MAX_SEARCHED_TIMINGS]
-    return rows.filter(pk__in=last, url_digest=digest_url(url))
+    return rows.filter(reduce(or_, map(_last_of_scope, names), Q(pk__in=())), url_digest=digest_url(url))
+
+
+def _last_of_scope(scope: str) -> Q:
+    """The condition of the last MAX_SEARCHED_TIMINGS of the scope, which an index finds."""
+    starts = FetchTiming.objects.filter(scope=scope).order_by("-started_at").values_list("started_at", flat=True)
+    earlier = list(starts[MAX_SEARCHED_TIMINGS : MAX_SEARCHED_TIMINGS + 1])
+    return Q(scope=scope, started_at__gt=earlier[0]) if earlier else Q(scope=scope)
 
 
 def _possible_scopes(url: str) -> set[str]:

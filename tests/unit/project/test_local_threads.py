@@ -1,19 +1,24 @@
-"""Main's threads for this machine's front, at a listening socket: who answers, who waits, and how they end."""
+"""Main's threads for this machine's front: who answers, who waits, how they end; alone, and in main's worker."""
 
 import errno
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Semaphore, get_ident
+from selectors import DefaultSelector
+from threading import Semaphore, Thread, get_ident
 from unittest.mock import Mock
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import pytest
+from gunicorn.config import Config
 
 from project import local_threads
 from project.local_threads import LocalThreads
+from project.main_worker import SheddingWorker
 
 SETTLED, HELD = b"settled", b"held"
 SECONDS = 10
@@ -116,10 +121,24 @@ def test_a_connection_that_cannot_be_accepted_is_logged_and_others_are_answered(
     accepted = two.listening.accept
     failures = [OSError(errno.EMFILE, os.strerror(errno.EMFILE))]
     listening = Mock(accept=lambda: accepted() if not failures else (_ for _ in ()).throw(failures.pop()))
-    listening.getsockname = two.listening.getsockname
-    two.threads._listening[two.listening.fileno()] = listening
-    assert two.send(b"a").recv(100)
+    two.threads._listening[two.listening.fileno()] = listening, ""
+    assert two.send(b"a").recv(100) == b""
     log.exception.assert_called_once()
+
+
+@pytest.mark.parametrize("failing", ["_settles", "_answer"])
+def test_an_error_ends_its_connection_and_no_thread(
+    two: Answers, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    monkeypatch.setattr(local_threads, "_log", log := Mock())
+    right = getattr(two.threads, failing)
+    setattr(two.threads, failing, Mock(side_effect=RuntimeError))
+    for _ in range(4):
+        with suppress(ConnectionError):  # what it sends is not read
+            assert two.send(b"a").recv(100) == b""
+    assert log.exception.call_count == 4
+    setattr(two.threads, failing, right)
+    assert two.send(b"a").recv(100)
 
 
 def test_without_a_listening_socket_there_are_no_threads() -> None:
@@ -127,3 +146,100 @@ def test_without_a_listening_socket_there_are_no_threads() -> None:
     none.start()
     assert none._threads == []
     none.end()
+
+
+class LocalWorker(SheddingWorker):
+    """Runs in a thread. Answers this machine's front by the application."""
+
+    def __init__(self, listening: socket.socket, application: WSGIApplication) -> None:
+        settings = Config()
+        settings.set("threads", 2)
+        settings.set("graceful_timeout", 5)
+        super().__init__(1, os.getppid(), [listening], None, 30, settings, Mock())
+        self.wsgi, self.nr = application, 0
+        self.tpool = self.get_thread_pool()
+        self.poller = DefaultSelector()
+        self.method_queue.init()
+        self.address = listening.getsockname()
+        self.runs = Thread(target=self.run)
+
+    def ask(self, sent: bytes) -> bytes:
+        """The whole answer. The connection ends with it."""
+        with socket.socket(socket.AF_UNIX) as front:
+            front.settimeout(5)
+            front.connect(self.address)
+            front.sendall(sent)
+            return front.makefile("rb").read()
+
+    def end(self) -> float:
+        """Ends it. Returns the seconds that it took."""
+        began, self.alive = time.monotonic(), False
+        self.method_queue.defer(lambda: None)
+        self.runs.join(20)
+        assert not self.runs.is_alive()
+        return time.monotonic() - began
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answers, or fails as its path says."""
+    start_response("200 OK", [("Content-Length", "4")])
+    match environ["PATH_INFO"]:
+        case "/exits":
+            raise SystemExit
+        case "/breaks":
+            return iter([b"he", Mock()])  # no bytes
+        case "/slow":
+            time.sleep(1)
+    return [b"here"]
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalWorker]:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "main.sock"))
+        listening.listen(50)
+        worker = LocalWorker(listening, application)
+        worker.runs.start()
+        yield worker
+        if worker.runs.is_alive():
+            worker.end()
+        worker.tmp.close()
+
+
+def asked(path: str, *, more: str = "") -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: site\r\n{more}\r\n".encode()
+
+
+def test_each_connection_of_the_front_has_one_answer(local: LocalWorker) -> None:
+    answers = [local.ask(asked("/")) for _ in range(5)]
+    assert all(one.startswith(b"HTTP/1.1 200 OK") and one.endswith(b"here") for one in answers)
+    assert all(b"\r\nConnection: close\r\n" in one for one in answers)
+    assert local.ask(asked("/", more=f"X-Front-Since: {time.time() - 60:.3f}\r\n")).startswith(b"HTTP/1.1 503 ")
+
+
+@pytest.mark.parametrize("sent", [asked("/exits"), asked("/breaks"), asked("/", more="X-A: a\x01b\r\n"), b"\0\r\n\r\n"])
+def test_no_failure_costs_a_thread(local: LocalWorker, sent: bytes) -> None:
+    for _ in range(4):
+        local.ask(sent)
+        with socket.socket(socket.AF_UNIX) as gone:
+            gone.connect(local.address)
+            gone.sendall(sent)
+    assert local.ask(asked("/")).endswith(b"here")
+    assert [thread.is_alive() for thread in local._local._threads] == [True, True]  # type: ignore[union-attr]
+
+
+def test_what_was_begun_is_answered_when_the_worker_ends(local: LocalWorker) -> None:
+    with ThreadPoolExecutor() as fronts:
+        slow = fronts.submit(local.ask, asked("/slow"))
+        time.sleep(0.3)
+        assert local.end() < 3
+        local.handle_exit(0, None)  # told once more
+        assert slow.result().endswith(b"here")
+
+
+def test_without_its_parent_a_worker_ends_at_once(local: LocalWorker) -> None:
+    began, local.ppid = time.monotonic(), -1
+    local.method_queue.defer(lambda: None)
+    local.runs.join(20)
+    assert time.monotonic() - began < 3
+    assert not any(thread.is_alive() for thread in local._local._threads)  # type: ignore[union-attr]
