@@ -8,8 +8,8 @@ from typing import Any
 from resources import charts, humanize
 from resources.charts import Chart, ChartBar, Plot
 from resources.fetch.admin import domain_page
-from resources.fetch.models import FetchDomain
-from resources.fetch.timings import feed_timings
+from resources.fetch.models import FetchDomain, FetchTiming
+from resources.fetch.timings import digest_url
 
 from .. import health, supplements
 from ..models import Entry, Feed, Move
@@ -123,7 +123,7 @@ def page_context(feed: Feed, now: datetime, *, is_filtered: bool = False) -> dic
 
 
 def load_feed_chart(feed: Feed) -> Chart[ChartedFetch]:
-    rows = feed_timings([feed.url]).order_by("-started_at")
+    rows = FetchTiming.objects.filter(url_digest=digest_url(feed.url)).order_by("-started_at")
     names = ("started_at", "seconds", "wire_bytes", "outcome", "status")
     return draw_feed_chart([ChartedFetch(*row) for row in rows.values_list(*names)[:MAX_CHART_FETCHES]])
 

@@ -13,7 +13,8 @@ from ninja import Path, Query, Router
 from pydantic import Field
 
 from resources import problems
-from resources.fetch.timings import feed_timings
+from resources.fetch.models import FetchTiming
+from resources.fetch.timings import digest_url
 from resources.problems import Problem
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
@@ -199,7 +200,7 @@ def describe_feed(request: HttpRequest, slug: FeedSlug) -> FeedDescribed:
 def feed_health(request: HttpRequest, slug: FeedSlug) -> Health:
     """The feed's health, and its next check with the reasons."""
     feed = find_readable_feed(request, slug)
-    timings = feed_timings([feed.url]).order_by("-started_at")
+    timings = FetchTiming.objects.filter(url_digest=digest_url(feed.url)).order_by("-started_at")
     return Health(
         **_copy_fields(feed, _HEALTH_FIELDS),
         standing=health.health_word(feed),

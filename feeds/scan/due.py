@@ -11,7 +11,7 @@ from django.db.models.functions import RowNumber
 
 from resources.fetch.http.messages import Failure, Fetched, FetchFailed, NotModified
 from resources.fetch.models import FetchTiming
-from resources.fetch.timings import digest_url, feed_timings
+from resources.fetch.timings import digest_url
 
 from ..models import Feed
 from ..schedule.order import PlannedFetch, PoolLimits
@@ -26,8 +26,7 @@ ROWS_PER_QUERY = 500
 def expect_seconds(url: str, outcome: Fetched | NotModified | FetchFailed, began_at: datetime) -> float | None:
     """Returns the mean of the last complete timings, with this one; None without any. Raises DatabaseError."""
     newest = (
-        feed_timings([url])
-        .filter(started_at__lt=began_at, outcome__in=COMPLETE_OUTCOMES)
+        FetchTiming.objects.filter(url_digest=digest_url(url), started_at__lt=began_at, outcome__in=COMPLETE_OUTCOMES)
         .order_by("-started_at")
         .values_list("seconds", flat=True)[:MAX_COUNTED_TIMINGS]
     )
@@ -42,10 +41,11 @@ def recorded_durations(urls: Collection[str], most: int) -> Mapping[str, Sequenc
     Addresses without any are left out. Raises DatabaseError.
     """
     by_digest = {digest_url(url): url for url in urls}
-    known, found = list(by_digest.values()), defaultdict[str, list[float]](list)
+    digests, found = list(by_digest), defaultdict[str, list[float]](list)
     nth = Window(RowNumber(), partition_by=[F("url_digest")], order_by=F("started_at").desc())
-    for place in range(0, len(known), ROWS_PER_QUERY):
-        rows = feed_timings(known[place : place + ROWS_PER_QUERY]).filter(outcome__in=COMPLETE_OUTCOMES)
+    for place in range(0, len(digests), ROWS_PER_QUERY):
+        part = digests[place : place + ROWS_PER_QUERY]
+        rows = FetchTiming.objects.filter(url_digest__in=part, outcome__in=COMPLETE_OUTCOMES)
         last = rows.annotate(nth=nth).filter(nth__lte=most).order_by("url_digest", "nth")
         for digest, seconds in last.values_list("url_digest", "seconds"):
             found[by_digest[digest]].append(seconds)

@@ -55,10 +55,7 @@ class FetchTiming(models.Model):
         indexes = (
             # With the outcome: charts count by it, and need not look at the rows then.
             models.Index(fields=("scope", "started_at", "outcome"), name="timings_of_a_scope"),
-            # Feeds alone: with all addresses, each batch of rows would change as many pages of the index, at random.
-            models.Index(
-                fields=("url_digest", "started_at"), condition=models.Q(kind="feed"), name="timings_of_a_feed"
-            ),
+            models.Index(fields=("url_digest", "started_at"), name="timings_of_an_address"),
             models.Index(fields=("started_at",), name="timings_by_time"),
             models.Index(fields=("scan",), condition=models.Q(scan__isnull=False), name="timings_of_a_scan"),
         )

@@ -21,7 +21,6 @@ from typing import Self
 
 from django.db import DataError, IntegrityError, connections
 from django.db import Error as DatabaseError
-from django.db.models import QuerySet
 
 from retry.records import frozen_record
 
@@ -231,11 +230,6 @@ def write_records(records: Iterable[FetchRecord], known: KnownDomains | None = N
     with usable_connections():
         (known or KnownDomains()).add_rows(one.scope for one in records)
         database.insert_rows(FetchTiming, RECORD_FIELDS, map(_values_of, records))
-
-
-def feed_timings(urls: Iterable[str]) -> QuerySet[FetchTiming]:
-    """The timings of feeds at these addresses. The index by address has no others."""
-    return FetchTiming.objects.filter(kind=FetchTiming.Kind.FEED, url_digest__in=[digest_url(url) for url in urls])
 
 
 def prune_timings(before: datetime, seconds: float) -> int:

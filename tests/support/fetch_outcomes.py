@@ -25,13 +25,7 @@ def outcomes() -> list[tuple[Fetched | NotModified | BodyDropped | FetchFailed, 
 
 
 def record(
-    scope: str = "a.example.com",
-    at: datetime = NOON,
-    *,
-    after: float = 0.0,
-    outcome: str = "fetched",
-    url: str = "",
-    kind: str = "tile",
+    scope: str = "a.example.com", at: datetime = NOON, *, after: float = 0.0, outcome: str = "fetched", url: str = ""
 ) -> FetchRecord:
     """A record of a request so many seconds after that time."""
     throttled = outcome == "throttled"
@@ -40,7 +34,7 @@ def record(
         url_digest=digest_url(url or f"https://{scope}/"),
         host=scope,
         scope=scope,
-        kind=kind,
+        kind="tile",
         lane="fast",
         head_seconds=None if throttled else 0.25,
         seconds=0.5,

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any
 
-from django.db.models import Count, ExpressionWrapper, Func, IntegerField, Q, QuerySet
+from django.db.models import Count, ExpressionWrapper, Func, IntegerField, Q
 from django.db.models.sql.compiler import SQLCompiler
 
 from resources import charts
@@ -28,10 +26,9 @@ from ..frontier.explain import (
     summarise_domain,
 )
 from ..frontier.queue import configured_politeness
-from ..http.limit_scopes import address_scope, scope_domain, url_scopes
+from ..http.limit_scopes import scope_domain
 from ..http.messages import Failure
 from ..models import FetchDomain, FetchTiming
-from ..timings import digest_url, feed_timings
 
 
 class EpochSeconds(Func):
@@ -67,7 +64,6 @@ def count_requests(scopes: Sequence[str], since: datetime, until: datetime, step
 
 
 MAX_LATEST_TIMINGS = 20
-MAX_SEARCHED_TIMINGS = 100_000
 CHART_HOURS = (1, 6, 24)
 USUAL_CHART_HOURS = 6
 
@@ -142,32 +138,6 @@ def build_domain_chart(scope: str, now: datetime, hours: int) -> Chart[RateRow]:
 def latest_timings(scope: str) -> list[FetchTiming]:
     """Returns the timings that began last, by all egresses, the latest first."""
     return list(FetchTiming.objects.filter(scope__in=_scope_names(scope)).order_by("-started_at")[:MAX_LATEST_TIMINGS])
-
-
-def find_timings(rows: QuerySet[FetchTiming], url: str) -> QuerySet[FetchTiming]:
-    """Returns those rows that are a feed's URL's, or else a URL's among the last of each of its scopes."""
-    if feed_timings([url]).exists():
-        return rows & feed_timings([url])
-    names = [name for scope in _possible_scopes(url) for name in _scope_names(scope)]
-    return rows.filter(reduce(or_, map(_last_of_scope, names), Q(pk__in=())), url_digest=digest_url(url))
-
-
-def _last_of_scope(scope: str) -> Q:
-    """The condition of the last MAX_SEARCHED_TIMINGS of the scope, which an index finds."""
-    starts = FetchTiming.objects.filter(scope=scope).order_by("-started_at").values_list("started_at", flat=True)
-    earlier = list(starts[MAX_SEARCHED_TIMINGS : MAX_SEARCHED_TIMINGS + 1])
-    return Q(scope=scope, started_at__gt=earlier[0]) if earlier else Q(scope=scope)
-
-
-def _possible_scopes(url: str) -> set[str]:
-    """The scopes that the limits of the URL may count for; none of a URL without a host."""
-    try:
-        scopes = url_scopes(url)
-    except ValueError:
-        return set()
-    names = {scopes.path, scopes.host, scopes.registrable}
-    by_address = FetchDomain.objects.filter(scope__in=names, counted_by__startswith=address_scope(""))
-    return names | set(by_address.values_list("counted_by", flat=True))
 
 
 def _scope_names(scope: str) -> list[str]:

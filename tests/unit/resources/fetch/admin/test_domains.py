@@ -191,7 +191,7 @@ def test_several_names_of_a_domain_count_together() -> None:
     ("wanted", "index"),
     [
         ({"scope": "a", "started_at__gt": NOON}, "COVERING INDEX timings_of_a_scope"),
-        ({"kind": "feed", "url_digest": "a", "started_at__gt": NOON}, "INDEX timings_of_a_feed"),
+        ({"url_digest": "a", "started_at__gt": NOON}, "INDEX timings_of_an_address"),
         ({"started_at__lt": NOON}, "INDEX timings_by_time"),
     ],
 )

@@ -10,8 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from resources.fetch import host_settings, timings
-from resources.fetch.admin import domain_page
-from resources.fetch.models import FetchDomain, FetchHeader
+from resources.fetch.models import FetchHeader
 from tests.support.admin_pages import errors_of, log_in_to_look
 from tests.support.fetch_outcomes import NOON, record
 
@@ -157,24 +156,6 @@ def test_they_are_found_by_domain_and_by_address(admin_client: Client) -> None:
     assert hosts_of(page(admin_client, q=" A.example.com")) == ["a.example.com"]
     assert hosts_of(page(admin_client, q="https://a.example.com/X?y")) == ["a.example.com"]
     assert hosts_of(page(admin_client, q="example")) == []
-
-
-def test_a_feeds_address_finds_all_of_its_timings_and_any_other_the_last_of_its_domain(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    FetchDomain.objects.create(scope="a.example.com", counted_by="address:192.0.2.1")
-    scopes = ["example.com", "a.example.com via proxy", "a.example.com", "address:192.0.2.1", "a.example.com/x"]
-    FetchDomain.objects.create(scope=scopes[1])
-    page_url, feed_url = "https://a.example.com/x", "https://a.example.com/feed"
-    timings.write_records(
-        [record(scope, after=-place, url=page_url) for place, scope in enumerate(scopes)]
-        + [record(after=-place, url=feed_url, kind="feed") for place in range(10, 13)]
-    )
-    assert hosts_of(page(admin_client, q=page_url)) == scopes
-    monkeypatch.setattr(domain_page, "MAX_SEARCHED_TIMINGS", 2)
-    assert hosts_of(page(admin_client, q=page_url)) == scopes[:2]
-    assert len(hosts_of(page(admin_client, q=feed_url))) == 3
-    assert hosts_of(page(admin_client, q="https://")) == []
 
 
 def test_pages_are_turned_without_counting_the_table(admin_client: Client) -> None:
