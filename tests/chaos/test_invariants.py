@@ -134,7 +134,7 @@ def test_what_a_job_leaves_in_redis_is_found_until_it_has_ended(redis_servers: R
 
 def test_temporary_files_are_found_wherever_they_are(tmp_path: Path) -> None:
     data, runtime = tmp_path / "data", tmp_path / "run"
-    answer = f"hot/f/de/{'0' * 29}def"
+    answer = f"hot/de/{'0' * 29}def"
     of_site = ("blobs/mirror/ab/.new-1", "spool/held-1/fetch-1", "uploads/tmp1.upload.geojson", f"{answer}.0000000042")
     of_nginx = ("nginx/body/0000000001", "nginx/proxy/1/00/0000000001")
     left = [*(data / name for name in of_site), *(runtime / name for name in of_nginx)]
