@@ -7,6 +7,7 @@ import ipaddress
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
@@ -56,8 +57,8 @@ class PagePoliciesMiddleware:
 class HotCacheMiddleware:
     """Keeps main from filling nginx' hot cache faster than nginx empties it. Only where the disk is bounded.
 
-    nginx compares the hot cache with its bound every ten seconds. In that time each of main's processes lets answers
-    be kept up to its share of HOT_BURST_SHARE; later ones are not kept. On a full disk none is.
+    nginx compares the hot cache with its bound every ten seconds. In any HOT_BURST_SECONDS each of main's processes
+    lets answers be kept up to its share of HOT_BURST_SHARE; more are not kept. On a full disk none is.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -84,24 +85,38 @@ ANSWER_EXTRA_BYTES = 4096
 
 @dataclass(slots=True)
 class HotBudget:
-    """What a process may still add to the hot cache. A part of the budget comes back with each part of the time."""
+    """What a process may add to the hot cache: `most_bytes` in any HOT_BURST_SECONDS. What is older comes back."""
 
     most_bytes: int
-    _taken: float = 0.0
-    _at: float = -math.inf
+    _taken: int = 0
+    _seconds: deque[list[int]] = field(default_factory=deque)
+    """Each second of that time in which something was taken, and how many bytes."""
+    _looked_at: float = -math.inf
     _is_full: bool = False
     _lock: Lock = field(default_factory=Lock)
 
     def take(self, size: int, now_seconds: float) -> bool:
         """Tells whether an answer of that size may be kept. `now_seconds` is monotonic."""
         with self._lock:
-            if now_seconds >= self._at + HOT_BURST_SECONDS:
-                self._taken, self._at, self._is_full = 0.0, now_seconds, room.is_full()
-            taken = self._taken + disk_bytes(size + ANSWER_EXTRA_BYTES)
-            if self._is_full or taken > self.most_bytes:
+            if now_seconds >= self._looked_at + HOT_BURST_SECONDS:
+                self._looked_at, self._is_full = now_seconds, room.is_full()
+            self._return_old(now_seconds)
+            added = disk_bytes(size + ANSWER_EXTRA_BYTES)
+            if self._is_full or self._taken + added > self.most_bytes:
                 return False
-            self._taken = taken
+            self._note(int(now_seconds), added)
             return True
+
+    def _return_old(self, now_seconds: float) -> None:
+        while self._seconds and self._seconds[0][0] + 1 + HOT_BURST_SECONDS <= now_seconds:
+            self._taken -= self._seconds.popleft()[1]
+
+    def _note(self, second: int, added: int) -> None:
+        self._taken += added
+        if self._seconds and self._seconds[-1][0] == second:
+            self._seconds[-1][1] += added
+        else:
+            self._seconds.append([second, added])
 
 
 FORM_MAX_BYTES = 65_536

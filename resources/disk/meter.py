@@ -82,13 +82,14 @@ class DiskUse:
 
     @property
     def trouble(self) -> str:
-        """A clause for the operator; empty if all is well."""
+        """Clauses for the operator; empty if all is well."""
+        found = []
         if self.total_bytes > self.bound_bytes:
-            return f"its site takes {self.total_bytes:,} bytes of the disk, more than DISK_MAX_BYTES"
+            found.append(f"its site takes {self.total_bytes:,} bytes of the disk, more than DISK_MAX_BYTES")
         if self.is_full:
             data = sum(self.parts[name] for name in DATA_PARTS)
-            return f"its data take {data:,} bytes: DISK_MAX_BYTES leaves no room for new files"
-        return ""
+            found.append(f"its data take {data:,} bytes: DISK_MAX_BYTES leaves no room for new files")
+        return "; ".join(found)
 
 
 DATA_PARTS = ("database", "state", "layers", "other")

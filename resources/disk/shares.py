@@ -21,8 +21,9 @@ FULL_SHARE = 1 / 32
 HOT_FOLDERS_SHARE = 1 / 64
 """Of the hot cache: its folders, with the names of many small files. nginx does not count them."""
 HOT_BURST_SHARE = 0.25
-"""Of the hot cache: what may be added between two looks of nginx' cache manager, which are 10 s apart."""
-HOT_BURST_SECONDS = 10
+"""Of the hot cache: what may be added between two looks of nginx' cache manager."""
+HOT_BURST_SECONDS = 15
+"""The looks are 10 s apart. The rest is for a late one, and for answers that are still being written."""
 
 UPLOADS_AT_A_TIME, UPLOAD_SHARE = 2, 1 / 8
 """Large bodies that a front takes at a time. Each is twice on the disk, by nginx and by main."""

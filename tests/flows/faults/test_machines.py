@@ -142,11 +142,15 @@ def test_a_machine_that_is_switched_off_is_told_of_and_one_that_is_stopped_is_no
     def is_alive() -> bool:
         return any(one.name == "b" and one.is_alive and one.running for one in machines.read_machines(stack.state))
 
-    own = [one for one in machines.read_machines(stack.state) if one.name == "a"]
+    def own_painters() -> int:
+        own = [one for one in machines.read_machines(stack.state) if one.name == "a"]
+        return machines.count_workers(own).get("paint.now", 0)
+
+    eventually(own_painters, SECONDS, "the painters of the first machine are heard")
     block = "env ROLES=paint RELEASE=0 PAINT_WORKERS=3 .venv/bin/python -m project.run"
     with another_machine(stack, tmp_path, block) as data:
         eventually(is_alive, SECONDS, "it is heard")
-        all_workers = machines.count_workers(own)["paint.now"] + 3
+        all_workers = own_painters() + 3
         eventually(lambda: stack.metric("tarry_lane_workers", lane="paint.now") == all_workers, SECONDS, "all count")
         os.kill(int((data / "run.lock").read_text()), number)
         eventually(lambda: not is_alive(), 2 * SECONDS, "it is missed")

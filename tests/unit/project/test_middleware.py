@@ -24,6 +24,7 @@ from project.middleware import (
     HotCacheMiddleware,
     PagePoliciesMiddleware,
 )
+from resources.disk.shares import HOT_BURST_SECONDS
 from retry.errors import StoreUnavailable
 from tests.support.bounded_disk import bound_disk
 
@@ -231,12 +232,12 @@ def disk(settings: Settings, tmp_path: Path) -> Callable[[bool], object]:
     return lambda is_full: bound_disk(settings, tmp_path, 10**9, is_full=is_full)
 
 
-def test_the_budget_of_the_hot_cache_comes_back_after_ten_seconds() -> None:
+def test_the_budget_of_the_hot_cache_comes_back_as_it_was_taken() -> None:
     budget = HotBudget(30_000)
-    assert [budget.take(1_000, 0.0) for _ in range(3)] == [True, True, False]
-    assert not budget.take(1_000, 9.9)
-    assert budget.take(1_000, 10.0)
-    assert not budget.take(10**9, 20.0)
+    assert [budget.take(1_000, seconds) for seconds in (0.5, 12.0, 12.0)] == [True, True, False]
+    assert not budget.take(1_000, HOT_BURST_SECONDS + 0.4)
+    assert [budget.take(1_000, HOT_BURST_SECONDS + 1.0) for _ in range(2)] == [True, False]  # what was taken at 0.5
+    assert not budget.take(10**9, 100.0)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """supervisord's own steps: files of the hot cache that nginx never looks at again. With a real nginx: tests/nginx."""
 
+import fcntl
+import os
 from pathlib import Path
 from signal import SIGCHLD as CHLD
 from signal import SIGHUP as HUP
 from signal import SIGINT as INT
 from signal import SIGTERM as TERM
-from typing import TextIO
 from unittest.mock import Mock
 
 import pytest
@@ -116,19 +117,24 @@ def test_a_program_is_forked_with_the_code_that_is_on_the_disk_and_executed_else
     assert [call.args[0] for call in executed.mock_calls] == ["/usr/sbin/nginx", COMMAND[0]]
 
 
+def open_far(path: Path) -> int:
+    """Opens a file whose descriptor no other thread of the tests gets."""
+    with path.open("w") as file:
+        return fcntl.fcntl(file, fcntl.F_DUPFD, 800)
+
+
 def test_a_child_keeps_the_files_of_loaded_modules_and_closes_the_others(
     forking: ForkingOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    other = (tmp_path / "other").open("w")
-    opened: list[TextIO] = []
-    site = Mock(load_site=lambda: opened.append((tmp_path / "loaded").open("w")))
+    opened = [open_far(tmp_path / "other")]
+    site = Mock(load_site=lambda: opened.append(open_far(tmp_path / "loaded")))
     monkeypatch.setattr(supervisor, "import_module", lambda _: site)
     forking.load_site()
-    for file in (other, *opened):
-        forking.close_fd(file.fileno())
+    for descriptor in opened:
+        forking.close_fd(descriptor)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        other.close()
-    opened[0].close()
+        os.close(opened[0])
+    os.close(opened[1])
 
 
 @pytest.mark.parametrize("why", ["it cannot be loaded", "supervisord was reloaded"])
