@@ -7,19 +7,21 @@ import time
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from typing import ClassVar
+from select import EPOLLIN, epoll
+from typing import Any, ClassVar
 from unittest.mock import ANY, Mock, patch
 
 import pytest
 from celery import current_app
 from pytest_django import Settings
 
+import retry.servers
 from retry import claim_state, claims, contents, lanes, stores, worker
-from retry.contents import Prepared
+from retry.contents import Prepared, channel_name, store_call
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import ScriptCall
 from retry.work import Work
-from retry.worker import MAX_AGED_PER_LANE, Preparer, age_lanes, prepare, sweep_claims
+from retry.worker import MAX_AGED_PER_LANE, Preparer, age_lanes, execute_and_tell, prepare, sweep_claims
 from tests.conftest import RedisServers
 from tests.support import claim_calls
 from tests.support.claim_calls import LONG_AGO, begun, failure, look, make_due, queued, running, start
@@ -230,6 +232,30 @@ def test_machines_are_heard_of_by_the_clock_of_state(servers: RedisServers, sett
     for other in (seconds - lanes.HEARD_SECONDS - 2, seconds + 3600):
         servers.state.client.zadd("workers:unfit", {"late": other})
         assert lanes.list_unfit_machines() == ["a"]
+
+
+def test_who_waits_for_content_is_told_before_its_worker_goes_on(
+    servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = store_call("a", TILE, 1, datetime.now(UTC), 0.1, "w", 0)
+    execute_and_tell(store)  # the server has the script from now on
+    untyped: Any = servers.cache.client
+    [own] = stores.patient_client("cache").connection_pool._available_connections
+    read, heard = retry.servers._read_reply, list[int]()
+    with untyped.pubsub(ignore_subscribe_messages=True) as subscription, epoll() as arrivals:
+
+        def watch(connection: Any) -> object:
+            time.sleep(0.05)  # both have come, in the order in which epoll tells of them
+            heard.extend(descriptor for descriptor, _ in arrivals.poll(0))
+            return read(connection)
+
+        subscription.subscribe(channel_name("a", 0))
+        subscription.get_message(timeout=5)
+        for connection in (own, subscription.connection):
+            arrivals.register(connection._sock, EPOLLIN)
+        monkeypatch.setattr(retry.servers, "_read_reply", watch)
+        execute_and_tell(store)
+        assert heard[:2] == [subscription.connection._sock.fileno(), own._sock.fileno()]
 
 
 def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
