@@ -7,7 +7,6 @@ import ipaddress
 import math
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
@@ -79,6 +78,9 @@ class HotCacheMiddleware:
 NOT_KEPT_HEADER = "X-Not-Kept"
 """The field by which nginx knows an answer that it passes on without keeping it."""
 
+FULL_LOOK_SECONDS = 5.0
+"""Between two looks whether the disk is full, which is measured as often."""
+
 ANSWER_EXTRA_BYTES = 4096
 """What an answer takes in the hot cache besides its body, up to whole blocks: the head, and nginx' own."""
 
@@ -89,8 +91,8 @@ class HotBudget:
 
     most_bytes: int
     _taken: int = 0
-    _seconds: deque[list[int]] = field(default_factory=deque)
-    """Each second of that time in which something was taken, and how many bytes."""
+    _by_second: dict[int, int] = field(default_factory=dict)
+    """The bytes that were taken in each second of that time."""
     _looked_at: float = -math.inf
     _is_full: bool = False
     _lock: Lock = field(default_factory=Lock)
@@ -98,25 +100,20 @@ class HotBudget:
     def take(self, size: int, now_seconds: float) -> bool:
         """Tells whether an answer of that size may be kept. `now_seconds` is monotonic."""
         with self._lock:
-            if now_seconds >= self._looked_at + HOT_BURST_SECONDS:
+            if now_seconds >= self._looked_at + FULL_LOOK_SECONDS:
                 self._looked_at, self._is_full = now_seconds, room.is_full()
             self._return_old(now_seconds)
             added = disk_bytes(size + ANSWER_EXTRA_BYTES)
             if self._is_full or self._taken + added > self.most_bytes:
                 return False
-            self._note(int(now_seconds), added)
+            second = int(now_seconds)
+            self._by_second[second] = self._by_second.get(second, 0) + added
+            self._taken += added
             return True
 
     def _return_old(self, now_seconds: float) -> None:
-        while self._seconds and self._seconds[0][0] + 1 + HOT_BURST_SECONDS <= now_seconds:
-            self._taken -= self._seconds.popleft()[1]
-
-    def _note(self, second: int, added: int) -> None:
-        self._taken += added
-        if self._seconds and self._seconds[-1][0] == second:
-            self._seconds[-1][1] += added
-        else:
-            self._seconds.append([second, added])
+        for second in [each for each in self._by_second if each + 1 + HOT_BURST_SECONDS <= now_seconds]:
+            self._taken -= self._by_second.pop(second)
 
 
 FORM_MAX_BYTES = 65_536

@@ -190,7 +190,7 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
         self._record = record
         self._next_record, self._told = 0.0, ""
         self._use: DiskUse | None = None
-        self._has_disk_trouble = False
+        self._disk_troubles = set[str]()
 
     def runforever(self) -> None:
         if any(is_program(shlex.split(one.config.command)) for _, one in self._processes()):
@@ -247,9 +247,11 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
         except OSError as error:
             self.options.logger.warn(f"the disk cannot be measured: {error}")
             return
-        if self._use.trouble and not self._has_disk_trouble:
+        found = {"above"} if self._use.is_above else set[str]()
+        found |= {"full"} if self._use.is_full else set()
+        if found - self._disk_troubles:
             self.options.logger.warn(f"this machine: {self._use.trouble}")
-        self._has_disk_trouble = bool(self._use.trouble)
+        self._disk_troubles = found
 
     def keep_bounded(self, log: TrafficLog, _: events.Tick5Event) -> None:
         try:

@@ -131,7 +131,7 @@ def execute_all_patiently(server: Server, calls: Sequence[ScriptCall]) -> list[R
     If one of them is refused, others may have run.
     """
     with translate_errors(server):
-        return _require_no_refusal(_run_in_one_trip(server, calls, PATIENT))
+        return _require_no_refusal(_run_in_one_trip(server, calls, _PATIENT))
 
 
 def execute_each(server: Server, calls: Sequence[ScriptCall]) -> list[Reply | StoreUnavailable]:
@@ -275,12 +275,12 @@ def _behind_breaker(name: str, *failures: type[Exception]) -> Iterator[None]:
     breaker.succeeded()
 
 
-_FAST, PATIENT = Retry(NoBackoff(), 0), Retry(ExponentialBackoff(base=0.5, cap=2), PATIENT_RETRIES)
+_FAST, _PATIENT = Retry(NoBackoff(), 0), Retry(ExponentialBackoff(base=0.5, cap=2), PATIENT_RETRIES)
 
 
 @cache
 def _make_client(address: str, patient: bool, timeout: float) -> "redis.Redis":
-    return servers.make_client(address, timeout, PATIENT if patient else _FAST)
+    return servers.make_client(address, timeout, _PATIENT if patient else _FAST)
 
 
 def broker_client() -> "redis.Redis":

@@ -198,27 +198,40 @@ def _prepare_started(started: StartedWork, preparer: Preparer) -> None:
 
 
 def _store_contents(prepared: Mapping[str, Prepared], work_key: str, token: int, began: float) -> None:
-    """Stores all contents of the work in one trip, each behind its fence (reply 0: newer content is there)."""
-    stored_at, cost_seconds = datetime.now(UTC), time.monotonic() - began
-    stored = (token, stored_at, cost_seconds, work_key, servers.database_number(conf().CACHE_URL))
-    calls = [contents.store_call(key, content, *stored) for key, content in prepared.items()]
-    if len(calls) == 1:
-        execute_and_tell(calls[0])  # in half the time
-    else:
-        stores.execute_all_patiently("cache", calls)
+    """Stores all contents of the work in one trip, each behind its fence (reply 0: newer content is there).
 
-
-def execute_and_tell(call: ScriptCall) -> Reply:
-    """Runs a call patiently. Whom it tells of something is told before this returns. Raises StoreUnavailable.
-
-    Redis sends first to the connection that was the last to get something to be sent. This one is not: the reply to its
-    PING comes before. Else this process would be woken first, and compute while a subscriber is still to be woken.
+    Of a single small one, subscribers are told first.
     """
-    client, slots = stores.patient_client(call.server), [servers.slot_of(call.keys[0])] * 2
+    stored_at, cost_seconds = datetime.now(UTC), time.monotonic() - began
+    database = servers.database_number(conf().CACHE_URL)
+    stored = (token, stored_at, cost_seconds, work_key, database)
+    calls = [contents.store_call(key, content, *stored) for key, content in prepared.items()]
+    if len(calls) != 1:
+        stores.execute_all_patiently("cache", calls)
+    elif database is not None and all(len(each.body) <= TOLD_FIRST_BYTES for each in prepared.values()):
+        _store_and_tell(calls[0])
+    else:
+        stores.execute_patiently(calls[0])
+
+
+TOLD_FIRST_BYTES = 12_000
+"""The largest body of which _store_and_tell() makes use. Redis reads 16 KB at a time: the PING and the call are read
+together, or the PING is answered too soon.
+"""
+
+
+def _store_and_tell(call: ScriptCall) -> Reply:
+    """Stores content as stores.execute_patiently(). Redis writes to subscribers before it replies to this process.
+
+    Redis writes first to the connection for which it had something to write last (`putClientInPendingWriteQueue` in its
+    networking.c). The reply to the PING is written with that to the call, and its connection has its place before the
+    call publishes. Without it this process would be woken first, and compute while a subscriber is still to be woken.
+    """
     with stores.translate_errors(call.server), metrics.time_call(f"redis.{call.server}"):
-        _, reply = servers.run_commands(client, [("PING",), call.by_digest()], slots, stores.PATIENT)
+        client = stores.patient_client(call.server)
+        _, reply = servers.run_pipeline(client, [("PING",), call.by_digest()])
         if isinstance(reply, NoScriptError):
-            _, reply = servers.run_commands(client, [("PING",), call.by_text()], slots, stores.PATIENT)
+            return servers.run_command(client, call.by_text())
         if isinstance(reply, RedisError):
             raise reply
         return reply

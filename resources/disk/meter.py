@@ -76,6 +76,10 @@ class DiskUse:
     def total_bytes(self) -> int:
         return sum(self.parts.values())
 
+    @property
+    def is_above(self) -> bool:
+        return self.total_bytes > self.bound_bytes
+
     def to_facts(self) -> dict[str, object]:
         """The facts of a machine's record."""
         return {"disk_max_bytes": self.bound_bytes, "disk_parts": dict(self.parts), "disk_trouble": self.trouble}
@@ -84,7 +88,7 @@ class DiskUse:
     def trouble(self) -> str:
         """Clauses for the operator; empty if all is well."""
         found = []
-        if self.total_bytes > self.bound_bytes:
+        if self.is_above:
             found.append(f"its site takes {self.total_bytes:,} bytes of the disk, more than DISK_MAX_BYTES")
         if self.is_full:
             data = sum(self.parts[name] for name in DATA_PARTS)

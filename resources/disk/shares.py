@@ -67,7 +67,7 @@ class DiskShares:
 
     @property
     def hot_burst_bytes(self) -> int:
-        """What main's answers may add to the hot cache in HOT_BURST_SECONDS."""
+        """What main's answers may add to the hot cache in any HOT_BURST_SECONDS."""
         return int(HOT_BURST_SHARE * self._hot_files_bytes)
 
     @property

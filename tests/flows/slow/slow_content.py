@@ -1,7 +1,7 @@
 """The parameters of slow content."""
 
 import base64
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from django.http import QueryDict
 
@@ -42,7 +42,7 @@ class SlowContent:
 
     @property
     def arguments(self) -> tuple[str | int | float, ...]:
-        return astuple(self)
+        return tuple(getattr(self, name) for name in self.__slots__)
 
     @property
     def body(self) -> bytes:

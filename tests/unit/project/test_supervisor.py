@@ -117,10 +117,16 @@ def test_a_program_is_forked_with_the_code_that_is_on_the_disk_and_executed_else
     assert [call.args[0] for call in executed.mock_calls] == ["/usr/sbin/nginx", COMMAND[0]]
 
 
+EMPTY = dict.fromkeys(("state", "layers", "other"), 0)
+
+FAR = 800
+"""A descriptor beyond those that the other threads of the tests open."""
+
+
 def open_far(path: Path) -> int:
     """Opens a file whose descriptor no other thread of the tests gets."""
     with path.open("w") as file:
-        return fcntl.fcntl(file, fcntl.F_DUPFD, 800)
+        return fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, FAR)
 
 
 def test_a_child_keeps_the_files_of_loaded_modules_and_closes_the_others(
@@ -160,3 +166,12 @@ def test_a_trouble_of_the_disk_is_told_once_until_it_is_over() -> None:
     told = [call.args[0] for call in warn.mock_calls]
     over = "this machine: its site takes 101 bytes of the disk, more than DISK_MAX_BYTES"
     assert told == [over, "the disk cannot be measured: no permission", over]
+
+
+def test_each_trouble_of_the_disk_is_told_when_it_begins() -> None:
+    one, warn = keeper()
+    above, both = (DiskUse(100, {"database": 101, **EMPTY}, 0, is_full=is_full) for is_full in (False, True))
+    meter = Mock(spec=DiskMeter, **{"measure.side_effect": [above, both, above, both]})
+    for _ in range(4):
+        one.measure_disk(meter, Mock())
+    assert [call.args[0].count("DISK_MAX_BYTES") for call in warn.mock_calls] == [1, 2, 2]

@@ -21,7 +21,15 @@ from retry.contents import Prepared, channel_name, store_call
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import ScriptCall
 from retry.work import Work
-from retry.worker import MAX_AGED_PER_LANE, Preparer, age_lanes, execute_and_tell, prepare, sweep_claims
+from retry.worker import (
+    MAX_AGED_PER_LANE,
+    TOLD_FIRST_BYTES,
+    Preparer,
+    _store_and_tell,
+    age_lanes,
+    prepare,
+    sweep_claims,
+)
 from tests.conftest import RedisServers
 from tests.support import claim_calls
 from tests.support.claim_calls import LONG_AGO, begun, failure, look, make_due, queued, running, start
@@ -29,6 +37,7 @@ from tests.support.waiting_clients import begin
 
 pytestmark = pytest.mark.usefixtures("servers")
 TILE = Prepared(b"tile", "image/png", 60, 600)
+LARGE = Prepared(b"x" * 4_000_000, "image/png", 60, 60)
 IMPOSSIBLE_FRESHNESS = "The preparer gave an impossible freshness."
 
 
@@ -63,25 +72,32 @@ def test_a_preparation_that_fails_leaves_a_failure_record(
     assert astuple(failure(work)) == (*expected[:2], pytest.approx(expected[2], abs=0.6))
 
 
+@pytest.mark.parametrize("number", [1, 64])
 def test_all_contents_of_the_work_are_stored_also_by_a_server_that_has_forgotten_the_script(
-    work: Work, servers: RedisServers
+    work: Work, servers: RedisServers, number: int
 ) -> None:
     token = begin(work)
     servers.cache.client.script_flush()
-    prepare(work.key, token, lambda: {str(number): TILE for number in range(64)})
-    assert {body(str(number)) for number in range(64)} == {b"tile"}
+    prepare(work.key, token, lambda: {str(each): TILE for each in range(number)})
+    assert {body(str(each)) for each in range(number)} == {b"tile"}
     assert look(work) == claim_state.WorkDone("stored", ANY)
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["one content of them", "a full store"])
-def test_content_that_cannot_be_stored_fails_the_work(work: Work, servers: RedisServers, full: bool) -> None:
+@pytest.mark.parametrize(
+    ("prepared", "full"),
+    [({"a": TILE, "b": LARGE}, False), ({"a": TILE, "b": LARGE}, True), ({"b": TILE}, True), ({"b": LARGE}, True)],
+    ids=["one content of them", "a full store", "a full store for one small content", "or for one large content"],
+)
+def test_content_that_cannot_be_stored_fails_the_work(
+    work: Work, servers: RedisServers, prepared: dict[str, Prepared], full: bool
+) -> None:
     token, cache = begin(work), servers.cache.client
     if full:
         cache.config_set("maxmemory", "1", "maxmemory-policy", "noeviction")
     else:
         cache.set(contents.content_name("b"), "of another type")
     try:
-        prepare(work.key, token, lambda: {"a": TILE, "b": Prepared(b"x" * 4_000_000, "image/png", 60, 60)})
+        prepare(work.key, token, lambda: prepared)
     finally:
         cache.config_set("maxmemory", "128mb", "maxmemory-policy", "allkeys-lru")
     assert failure(work).detail == "The content could not be stored."
@@ -234,13 +250,13 @@ def test_machines_are_heard_of_by_the_clock_of_state(servers: RedisServers, sett
         assert lanes.list_unfit_machines() == ["a"]
 
 
-def test_who_waits_for_content_is_told_before_its_worker_goes_on(
+def test_a_waiting_client_is_told_before_the_worker_goes_on(
     servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = store_call("a", TILE, 1, datetime.now(UTC), 0.1, "w", 0)
-    execute_and_tell(store)  # the server has the script from now on
+    store = store_call("a", replace(TILE, body=bytes(TOLD_FIRST_BYTES)), 1, datetime.now(UTC), 0.1, "w", 0)
+    _store_and_tell(store)  # the server has the script from now on
     untyped: Any = servers.cache.client
-    [own] = stores.patient_client("cache").connection_pool._available_connections
+    own = stores.patient_client("cache").connection_pool._available_connections[-1]
     read, heard = retry.servers._read_reply, list[int]()
     with untyped.pubsub(ignore_subscribe_messages=True) as subscription, epoll() as arrivals:
 
@@ -254,7 +270,7 @@ def test_who_waits_for_content_is_told_before_its_worker_goes_on(
         for connection in (own, subscription.connection):
             arrivals.register(connection._sock, EPOLLIN)
         monkeypatch.setattr(retry.servers, "_read_reply", watch)
-        execute_and_tell(store)
+        _store_and_tell(store)
         assert heard[:2] == [subscription.connection._sock.fileno(), own._sock.fileno()]
 
 
