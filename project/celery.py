@@ -15,7 +15,8 @@ import redis
 from celery import Celery, signals
 from celery.loaders.base import BaseLoader
 from django.conf import settings
-from kombu.transport.redis import SentinelChannel
+from kombu.transport import virtual
+from kombu.transport.redis import Channel, QoS, SentinelChannel
 
 from resources import sandbox
 from retry import stores
@@ -29,6 +30,23 @@ SILENT_SECONDS = 5
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 SentinelChannel.connection_class = SentinelConnection
+
+
+class ForgettingQoS(QoS):
+    """Counts a message as acknowledged also when the broker cannot be told. The broker then hands it out again later.
+
+    By Celery's own, the message would count as one in hand for ever. A worker that takes one at a time would take none.
+    """
+
+    def ack(self, delivery_tag: str) -> None:
+        try:
+            super().ack(delivery_tag)
+        except redis.RedisError:
+            virtual.QoS.ack(self, delivery_tag)
+            raise
+
+
+Channel.QoS = ForgettingQoS
 
 app = Celery("tarry", loader="app")
 app.config_from_object("django.conf:settings", namespace="CELERY")
