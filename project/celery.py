@@ -35,7 +35,8 @@ SentinelChannel.connection_class = SentinelConnection
 class ForgettingQoS(QoS):
     """Counts a message as acknowledged also when the broker cannot be told. The broker then hands it out again later.
 
-    By Celery's own, the message would count as one in hand for ever. A worker that takes one at a time would take none.
+    By Celery's own, the message would count as one in hand for ever. A worker that takes one at a time would take none
+    (celery/celery#2415).
     """
 
     def ack(self, delivery_tag: str) -> None:
