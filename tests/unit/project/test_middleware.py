@@ -19,6 +19,7 @@ from pytest_django import Settings
 from project import exporter
 from project.middleware import (
     FORM_MAX_BYTES,
+    FULL_LOOK_SECONDS,
     NOT_KEPT_HEADER,
     HotBudget,
     HotCacheMiddleware,
@@ -238,6 +239,14 @@ def test_the_budget_of_the_hot_cache_comes_back_as_it_was_taken() -> None:
     assert not budget.take(1_000, HOT_BURST_SECONDS + 0.4)
     assert [budget.take(1_000, HOT_BURST_SECONDS + 1.0) for _ in range(2)] == [True, False]  # what was taken at 0.5
     assert not budget.take(10**9, 100.0)
+
+
+def test_answers_are_kept_again_soon_after_the_disk_was_full(disk: Callable[[bool], object]) -> None:
+    budget = HotBudget(10**9)
+    disk(True)
+    assert not budget.take(1_000, 0.0)
+    disk(False)
+    assert [budget.take(1_000, seconds) for seconds in (FULL_LOOK_SECONDS - 0.1, FULL_LOOK_SECONDS)] == [False, True]
 
 
 @pytest.mark.parametrize(
