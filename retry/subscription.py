@@ -131,19 +131,6 @@ async def look_again_forever(waiting: WaitingClients) -> None:
         waiting.look_again()
 
 
-async def _read_message(connection: Any) -> list[Any] | None:
-    """Reads the next message: its kind, channel and data. Returns None if none comes in SILENCE_SECONDS.
-
-    redis-py's own get_message takes several times as long, and all clients wait for it.
-    """
-    try:
-        async with asyncio.timeout(SILENCE_SECONDS):
-            found = await connection.read_response(timeout=math.inf, disconnect_on_error=False, push_request=True)
-    except TimeoutError:
-        return None
-    return found if isinstance(found, list) else [found]
-
-
 async def _listen_once(server: Server, channel: str, hear: MessageHandler, send: Sender | None) -> None:
     client = subscribing_client(server)
     try:
@@ -169,13 +156,28 @@ async def _pass_messages_on(subscription: Any, hear: MessageHandler) -> None:
     """Does not return. Raises RedisError when the server does not answer."""
     asked = False
     while True:
-        message = await _read_message(subscription.connection)
-        if message is None and asked:
+        number = await _hear_for(SILENCE_SECONDS, subscription.connection, hear)
+        if not number and asked:
             raise RedisError("no answer to a ping")  # the peer is gone without a word
-        if message is None:
+        asked = not number
+        if asked:
             await subscription.ping()
-        elif message[0] == b"subscribe":
-            hear(None)
-        elif message[0] == b"message":
-            hear(message[2])
-        asked = message is None
+
+
+async def _hear_for(seconds: float, connection: Any, hear: MessageHandler) -> int:
+    """Passes the messages of so long on. Returns the number of replies, with those to pings.
+
+    One timer for all of them: one for each takes longer than the rest. redis-py's own get_message takes several times
+    as long, and all clients wait for it.
+    """
+    number = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while True:
+                found = await connection.read_response(timeout=math.inf, disconnect_on_error=False, push_request=True)
+                number += 1
+                if isinstance(found, list) and found[0] == b"subscribe":
+                    hear(None)
+                elif isinstance(found, list) and found[0] == b"message":
+                    hear(found[2])
+    return number

@@ -47,8 +47,7 @@ do
     local held = redis.call('HMGET', claim, 'token', 'lane', 'kind', 'client', 'state')
     if not held[1] then return redis.call('HGET', done, 'token') == token and 1 or 0 end  -- a repeated call
     if held[1] ~= token then return 0 end
-    -- At once, and first: a server that is out of memory refuses a script whose first write takes some.
-    redis.call('DEL', claim)
+    gather_deletion(claim, true)
     if outcome == 'stored' then
       gather_deletion(root .. ':failure:' .. work)
       gather_removal(root .. ':failures', work)

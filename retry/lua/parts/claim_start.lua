@@ -7,6 +7,7 @@
 local start_work
 do
   local lanes_started, means, lease_until = {}, {}, nil  -- noted, and read, in this step
+  local now_text, expected_texts = nil, {}  -- Redis has each number written anew
   local time = read_time()
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -35,8 +36,7 @@ do
     if held[1] ~= token or held[2] ~= 'queued' then return 0, token end
     local lane = held[3]
     local unwanted = is_unwanted(lane, tonumber(held[6]), held[7], terms)
-    -- At once, and first: a server that is out of memory refuses a script whose first write takes some.
-    redis.call('ZREM', root .. ':claims', work)
+    gather_removal(root .. ':claims', work, true)
     serve_lane(work, lane, held[8])
     if not lanes_started[lane] then redis.call('HSET', root .. ':started', lane, now) end
     lanes_started[lane] = true
@@ -45,9 +45,12 @@ do
       return 2, token
     end
     local started = next_token()
-    redis.call('HSET', claim, 'state', 'running', 'token', started, 'starter', nonce, 'since', now,
-      'expected', math.floor(now + mean(held[4], terms) + 0.5))
-    lease_until = lease_until or string.format('%.0f', now + terms.lease_ms)  -- Redis has each number written anew
+    local kind = held[4]
+    now_text = now_text or string.format('%.0f', now)
+    expected_texts[kind] = expected_texts[kind] or string.format('%.0f', math.floor(now + mean(kind, terms) + 0.5))
+    redis.call('HSET', claim, 'state', 'running', 'token', started, 'starter', nonce, 'since', now_text,
+      'expected', expected_texts[kind])
+    lease_until = lease_until or string.format('%.0f', now + terms.lease_ms)
     gather_add(root .. ':leases', lease_until, work)
     return 1, started
   end

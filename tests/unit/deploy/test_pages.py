@@ -144,7 +144,7 @@ def test_both_redis_servers_are_set_up_for_their_purpose(tmp_path: Path) -> None
     carry_out(code_block(SYSTEMD, "", "redis-server@state"), tmp_path)
     state, cache = ((tmp_path / f"etc/redis/redis-{name}.conf").read_text() for name in ("state", "cache"))
     assert "maxmemory-policy noeviction" in state
-    assert "appendonly yes" in state
+    assert "appendonly yes\nzset-max-listpack-entries 16\n" in state
     assert "maxmemory-policy allkeys-lru" in cache
     assert all((tmp_path / "var/lib/redis" / name).is_dir() for name in ("state", "cache"))
 

@@ -10,6 +10,7 @@ import pytest
 from project import processes
 from project.paths import DataDirectory, RuntimeDirectory
 from project.processes import ProcessPlan, SupervisedProcess, list_processes
+from tests.conftest import RedisServers
 
 PLAN = ProcessPlan(
     python="/venv/python",
@@ -101,6 +102,17 @@ def test_redis_is_reached_by_its_socket_and_claims_are_not_evicted(name: str, po
     server = named(PLAN)[name]
     assert f"redis-server /run/tarry/{name}.conf --unixsocket /run/tarry/{name}.sock" in " ".join(server.command)
     assert (option(server, "--maxmemory-policy"), option(server, "--maxmemory")) == (policy, str(max_bytes))
+
+
+def test_large_sorted_sets_of_claims_are_not_compact(redis_servers: RedisServers) -> None:
+    client, limit = redis_servers.state.client, "zset-max-ziplist-entries"
+    usual = client.config_get(limit)
+    client.config_set(limit, str(option(named(PLAN)["state"], f"--{limit}")))
+    try:
+        client.zadd("claims", {str(number): number for number in range(17)})
+        assert client.object("encoding", "claims") == b"skiplist"
+    finally:
+        client.config_set(limit, str(usual[limit]))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local fetcher, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local terms = ARGV[6] ~= '' and cjson.decode(ARGV[6])
-local BOUNDS = {least_moves = 8, moves = 32, read = 8, tries = 16, wait_ms = 60000}
+local BOUNDS = {least_moves = 8, moves = 64, read = 8, tries = 16, wait_ms = 60000}
 -- As text: Redis has each number written anew.
 local NOW, LEASE_UNTIL = string.format('%.17g', now), string.format('%.0f', now + rules.lease_ms)
 local PARTS_OF_ONE = 6
@@ -253,8 +253,8 @@ local function request_of(d, lane)
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
   place_again(d, lane)
   job.needs_robots = needs_robots and '1' or '0'
-  return job, {'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0', 'beside', beside,
-    'needs_robots', job.needs_robots}
+  return job, {'slot_before', text_of(before), 'slot_next', text_of(d.next), 'paced', paced and '1' or '0',
+    'beside', text_of(beside), 'needs_robots', job.needs_robots}
 end
 
 -- Saves each domain once, after all changes of its place in line.

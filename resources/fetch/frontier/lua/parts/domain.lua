@@ -47,8 +47,8 @@ local DEFAULTS = {
   ok = 0, throttled = 0, failed = 0, ok_at = 0, asked_at = 0, status = '', bytes = 0,
 }
 
--- Fields that are always text.
-local TEXTS = {egress = 1, lent = 1, robots_job = 1, status = 1}
+-- Fields that are text.
+local TEXTS = {egress = 1, lent = 1, robots_job = 1, status = 1, at_fast = 1, at_slow = 1, block_cause = 1}
 
 -- The scope of requests by that egress.
 local function via(name, egress) return egress == '' and name or name .. ' via ' .. egress end
@@ -73,7 +73,8 @@ local function domain(scope)
   local held = read_hash('fetch:{0}:domain:' .. scope)
   local d = setmetatable({scope = scope, held = held}, WITH_DEFAULTS)
   for name, value in pairs(held) do
-    if not TEXTS[name] then value = tonumber(value) or value end
+    -- A sum has Lua read the number once, tonumber() twice. Fields of a later version stay as they are.
+    if value ~= '' and not TEXTS[name] and DEFAULTS[name] then value = value + 0 end
     d[name], held[name] = value, value
   end
   setmetatable(held, WITH_DEFAULTS)
@@ -115,12 +116,24 @@ local function keep(d)
   end
 end
 
+-- Numbers as Redis would write them. Domains of one step have many in common, and each costs as much as a command.
+local text_of
+do
+  local texts = {}
+
+  text_of = function(number)
+    local text = texts[number] or string.format('%.17g', number)
+    texts[number] = text
+    return text
+  end
+end
+
 local function write(d)
   local changed, length, held = {}, 0, d.held
   local is_kept = hour_of(held.asked_at) == hour_of(now)
   for name, value in pairs(d) do
     if value ~= held[name] and DEFAULTS[name] ~= nil then
-      changed[length + 1], changed[length + 2] = name, value
+      changed[length + 1], changed[length + 2] = name, type(value) == 'number' and text_of(value) or value
       length = length + 2
       if KEPT_FOR[name] then is_kept = false end
     end
@@ -128,7 +141,7 @@ local function write(d)
   if length == 0 then return end
   redis.call('HSET', 'fetch:{0}:domain:' .. d.scope, unpack(changed))
   if not is_kept then keep(d) end
-  for place = 1, length, 2 do held[changed[place]] = changed[place + 1] end
+  for place = 1, length, 2 do held[changed[place]] = d[changed[place]] end
 end
 
 -- Requests that may be in flight at once by an admin's limit, else as learnt below the ceiling.

@@ -1,26 +1,30 @@
 -- Jobs: in the queues of their domain, in flight, or dead.
-local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 1, lapses = 1, version = 1,
-  claimed = 1, beside = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1, lapsed = 1}
+local NUMBERS = {'priority', 'expected', 'order', 'expires', 'attempts', 'lapses', 'version', 'claimed', 'beside',
+  'slot_next', 'slot_before', 'due', 'arrived', 'lapsed'}
 
 local function job_name(key) return 'fetch:{0}:job:' .. key end
 
 local function job_of(key)
   local job = read_hash(job_name(key))
   if not next(job) then return nil end
-  for name in pairs(NUMBERS) do job[name] = tonumber(job[name]) end
+  for place = 1, #NUMBERS do
+    local name = NUMBERS[place]
+    local value = job[name]
+    if value then job[name] = value + 0 end
+  end
   job.key = key
   return job
 end
 
 -- The fields that are needed of a job that ends with its request, as nearly all do.
-local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'beside', 'paced', 'version'}
+local LAST, LAST_NUMBERS = {'token', 'state', 'scope', 'lane', 'paced', 'claimed', 'beside', 'version'}, 6
 
 local function job_at_its_end(key)
   local job, values = {key = key}, redis.call('HMGET', job_name(key), unpack(LAST))
   if not values[1] then return nil end
-  for place, name in ipairs(LAST) do
+  for place = 1, #LAST do
     local value = values[place]
-    job[name] = NUMBERS[name] and tonumber(value) or value
+    job[LAST[place]] = place >= LAST_NUMBERS and value and value + 0 or value
   end
   return job
 end

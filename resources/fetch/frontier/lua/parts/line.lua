@@ -95,8 +95,8 @@ local function stand_in(d, names, before, set)
   if before ~= '' and before ~= set then gather_removal(before, d.scope) end
   if short_before and short_before ~= short then gather_removal(short_before, d.scope) end
   local stays = before == set and not short and d[names.placed] == d.held[names.placed]
-  if set ~= '' and not stays then gather_add(set, d[names.score], d.scope) end
-  if short then gather_lower(short, d[names.short], d.scope) end
+  if set ~= '' and not stays then gather_add(set, text_of(d[names.score]), d.scope) end
+  if short then gather_lower(short, text_of(d[names.short]), d.scope) end
 end
 
 local function stand(d)
@@ -125,11 +125,16 @@ local function settle(d)
   save(d)
 end
 
--- One publish, if any fetcher sleeps beyond that moment.
+-- One publish, if any fetcher sleeps beyond that moment. Those that were told of it, or of an earlier one, since they sleep
+-- are told again after a second: a publish can be lost.
 local function wake()
   if not wake_at then return end
   redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:idle', '-inf', now)
-  if redis.call('ZCARD', 'fetch:{0}:idle') > 0 then
-    redis.call('PUBLISH', 'fetch:wake', string.format('%.0f', math.max(0, wake_at - now)))
-  end
+  local sleeping = redis.call('ZRANGE', 'fetch:{0}:idle', 0, -1, 'WITHSCORES')
+  if not sleeping[1] then return end
+  local all = table.concat(sleeping, ' ')
+  local told_of, told = string.match(redis.call('GET', 'fetch:{0}:told') or '', '^(%S+) (.*)$')
+  if told == all and tonumber(told_of) <= wake_at then return end
+  redis.call('SET', 'fetch:{0}:told', string.format('%.17g ', wake_at) .. all, 'PX', 1000)
+  redis.call('PUBLISH', 'fetch:wake', string.format('%.0f', math.max(0, wake_at - now)))
 end
