@@ -153,7 +153,7 @@ async def _send(send: Sender, connection: Any) -> None:
 
 
 async def _pass_messages_on(subscription: Any, hear: MessageHandler) -> None:
-    """Does not return. Raises RedisError when the server does not answer."""
+    """Does not return. Raises RedisError when the server has not answered for two or three times SILENCE_SECONDS."""
     asked = False
     while True:
         number = await _hear_for(SILENCE_SECONDS, subscription.connection, hear)
@@ -165,7 +165,7 @@ async def _pass_messages_on(subscription: Any, hear: MessageHandler) -> None:
 
 
 async def _hear_for(seconds: float, connection: Any, hear: MessageHandler) -> int:
-    """Passes the messages of so long on. Returns the number of replies, with those to pings.
+    """Passes the messages of so long on. Returns the number of replies, with those to pings. Raises RedisError.
 
     One timer for all of them: one for each takes longer than the rest. redis-py's own get_message takes several times
     as long, and all clients wait for it.
@@ -175,6 +175,8 @@ async def _hear_for(seconds: float, connection: Any, hear: MessageHandler) -> in
         async with asyncio.timeout(seconds):
             while True:
                 found = await connection.read_response(timeout=math.inf, disconnect_on_error=False, push_request=True)
+                if found is None:  # the system's own timeout, which comes again at each read
+                    raise RedisError("the connection has timed out")
                 number += 1
                 if isinstance(found, list) and found[0] == b"subscribe":
                     hear(None)

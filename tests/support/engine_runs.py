@@ -30,7 +30,7 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
 
 def leftovers(servers: RedisServers) -> list[bytes]:
     """The keys of the frontier and the claims, without learnt and remembered ones."""
-    of_domains = ("domain", "token", "idle", "queued", "evidence", "stalls", "clock", "told")
+    of_domains = ("domain", "token", "idle", "queued", "evidence", "stalls", "clock", "woken")
     kept = tuple(f"fetch:{{0}}:{name}".encode() for name in of_domains)
     kept_too = (
         *(f"retry:{{0}}:{name}".encode() for name in ("d", "token", "server", "started", "failure")),

@@ -14,8 +14,8 @@ do
   gather_add = function(set, score, member) append(added, set, score, member) end
   -- A member that is there already keeps the lower score.
   gather_lower = function(set, score, member) append(lowered, set, score, member) end
-  -- With `begins`, the first of a step is made at once: a server that is out of memory refuses a script whose first write
-  -- takes some.
+  -- With `begins`, the first of a step is made at once: a server that is out of memory refuses a script whose first
+  -- write takes some.
   gather_removal = function(set, member, begins)
     if begins and not has_begun then
       has_begun = true

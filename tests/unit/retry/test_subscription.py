@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from errno import ETIMEDOUT
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,27 @@ def test_a_subscription_whose_server_falls_silent_is_renewed(
             async with asyncio.timeout(20):
                 assert await subscriptions.get() is None
                 await asyncio.to_thread(redis_servers.state.client.client_pause, SILENCE_MS)
+                assert await subscriptions.get() is None
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    asyncio.run(scene())
+
+
+def test_a_subscription_whose_connection_times_out_is_renewed(redis_servers: RedisServers) -> None:
+    async def scene() -> None:
+        subscriptions: asyncio.Queue[bytes | None] = asyncio.Queue()
+        connections: list[Any] = []
+
+        async def keep(connection: Any) -> None:
+            connections.append(connection)
+
+        listening = asyncio.create_task(subscription.listen_forever("ends", subscriptions.put_nowait, send=keep))
+        try:
+            async with asyncio.timeout(20):
+                assert await subscriptions.get() is None
+                connections[0]._reader.set_exception(TimeoutError(ETIMEDOUT, "Connection timed out"))
                 assert await subscriptions.get() is None
         finally:
             listening.cancel()

@@ -286,6 +286,7 @@ end
 local function idle(wait_ms)
   wait_ms = math.ceil(math.max(0, wait_ms))
   redis.call('ZADD', 'fetch:{0}:idle', now + wait_ms + 1000, fetcher)
+  redis.call('DEL', 'fetch:{0}:woken')
   found[#found + 1], found[#found + 2] = 'idle', wait_ms
 end
 

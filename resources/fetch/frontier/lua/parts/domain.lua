@@ -116,12 +116,13 @@ local function keep(d)
   end
 end
 
--- Numbers as Redis would write them. Domains of one step have many in common, and each costs as much as a command.
+-- Numbers as text that reads as the same number. Domains of one step have many in common, and Redis writes each anew.
 local text_of
 do
   local texts = {}
 
   text_of = function(number)
+    if number ~= number then return 'nan' end  -- no name of a field
     local text = texts[number] or string.format('%.17g', number)
     texts[number] = text
     return text

@@ -125,16 +125,17 @@ local function settle(d)
   save(d)
 end
 
--- One publish, if any fetcher sleeps beyond that moment. Those that were told of it, or of an earlier one, since they sleep
--- are told again after a second: a publish can be lost.
+-- One publish, if any fetcher sleeps beyond that moment. Sleepers that were woken for it, or for an earlier one, are woken
+-- again after a second only: a publish can be lost. Fetchers of earlier versions do not say that they sleep anew, so the
+-- sleepers and their times are compared.
 local function wake()
   if not wake_at then return end
   redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:idle', '-inf', now)
-  local sleeping = redis.call('ZRANGE', 'fetch:{0}:idle', 0, -1, 'WITHSCORES')
-  if not sleeping[1] then return end
-  local all = table.concat(sleeping, ' ')
-  local told_of, told = string.match(redis.call('GET', 'fetch:{0}:told') or '', '^(%S+) (.*)$')
-  if told == all and tonumber(told_of) <= wake_at then return end
-  redis.call('SET', 'fetch:{0}:told', string.format('%.17g ', wake_at) .. all, 'PX', 1000)
+  local flat = redis.call('ZRANGE', 'fetch:{0}:idle', 0, -1, 'WITHSCORES')
+  if not flat[1] then return end
+  local sleepers = table.concat(flat, ' ')
+  local moment, woken = string.match(redis.call('GET', 'fetch:{0}:woken') or '', '^(%S+) (.*)$')
+  if woken == sleepers and tonumber(moment) <= wake_at then return end
+  redis.call('SET', 'fetch:{0}:woken', string.format('%.17g ', wake_at) .. sleepers, 'PX', 1000)
   redis.call('PUBLISH', 'fetch:wake', string.format('%.0f', math.max(0, wake_at - now)))
 end

@@ -157,47 +157,6 @@ async def test_what_is_due_no_earlier_wakes_nobody() -> None:
     assert await slept(0.4, lambda: enqueue(late)) >= 0.4
 
 
-def test_nothing_is_published_when_nobody_sleeps(servers: RedisServers) -> None:
-    with servers.state.client.pubsub() as subscription:  # type: ignore[no-untyped-call]
-        subscription.subscribe(queue.WAKE_CHANNEL)
-        assert subscription.get_message(timeout=2) is not None
-        enqueue(job("1"))
-        assert subscription.get_message(timeout=0.1) is None
-        report(claimed())
-        idle()
-        enqueue(job("1", "b.example.com"))
-        assert (subscription.get_message(timeout=2) or {}).get("data") == b"0"
-        claimed()  # it sleeps no more
-        enqueue(job("1", "c.example.com"))
-        assert subscription.get_message(timeout=0.1) is None
-
-
-def test_many_jobs_wake_a_sleeping_fetcher_once_unless_it_sleeps_anew(servers: RedisServers) -> None:
-    with servers.state.client.pubsub() as subscription:  # type: ignore[no-untyped-call]
-        subscription.subscribe(queue.WAKE_CHANNEL)
-        assert subscription.get_message(timeout=2) is not None
-
-        def told() -> list[bytes]:
-            return [message["data"] for message in iter(lambda: subscription.get_message(timeout=0.1), None)]
-
-        idle()
-        enqueue(job("1", not_before_seconds=30))
-        enqueue(job("2", not_before_seconds=40))
-        assert told() == [b"30000"]
-        enqueue(job("3", "b.example.com"), job("4", "c.example.com"))
-        enqueue(job("5", "d.example.com"))
-        assert told() == [b"0"], "it is told of what is due earlier"
-        claimed()
-        claimed()
-        claimed()
-        idle()
-        enqueue(job("6", "e.example.com"))
-        assert told() == [b"0"]
-        time.sleep(1.05)
-        enqueue(job("7", "f.example.com"))
-        assert told() == [b"0"], "it may not have heard the first one"
-
-
 def test_a_claim_says_when_something_is_due_on_redis_own_clock() -> None:
     enqueue(job("1"), job("2"))
     claimed()
