@@ -15,43 +15,43 @@ from tests.conftest import RedisServers
 SILENCE_MS = 600
 
 
+@asynccontextmanager
+async def subscribed(send: subscription.Sender | None = None) -> AsyncIterator[asyncio.Queue[bytes | None]]:
+    """The heard messages of a subscription that stands, in twenty seconds of it. A new one is heard as None."""
+    heard: asyncio.Queue[bytes | None] = asyncio.Queue()
+    listening = asyncio.create_task(subscription.listen_forever("ends", heard.put_nowait, send=send))
+    try:
+        async with asyncio.timeout(20):
+            assert await heard.get() is None
+            yield heard
+    finally:
+        listening.cancel()
+        await asyncio.wait([listening])
+
+
 def test_a_subscription_whose_server_falls_silent_is_renewed(
     redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "SILENCE_SECONDS", 0.05)
 
     async def scene() -> None:
-        subscriptions: asyncio.Queue[bytes | None] = asyncio.Queue()
-        listening = asyncio.create_task(subscription.listen_forever("ends", subscriptions.put_nowait))
-        try:
-            async with asyncio.timeout(20):
-                assert await subscriptions.get() is None
-                await asyncio.to_thread(redis_servers.state.client.client_pause, SILENCE_MS)
-                assert await subscriptions.get() is None
-        finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+        async with subscribed() as heard:
+            await asyncio.to_thread(redis_servers.state.client.client_pause, SILENCE_MS)
+            assert await heard.get() is None
 
     asyncio.run(scene())
 
 
 def test_a_subscription_whose_connection_times_out_is_renewed(redis_servers: RedisServers) -> None:
     async def scene() -> None:
-        subscriptions: asyncio.Queue[bytes | None] = asyncio.Queue()
         connections: list[Any] = []
 
         async def keep(connection: Any) -> None:
             connections.append(connection)
 
-        listening = asyncio.create_task(subscription.listen_forever("ends", subscriptions.put_nowait, send=keep))
-        try:
-            async with asyncio.timeout(20):
-                assert await subscriptions.get() is None
-                connections[0]._reader.set_exception(TimeoutError(ETIMEDOUT, "Connection timed out"))
-                assert await subscriptions.get() is None
-        finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+        async with subscribed(keep) as heard:
+            connections[0]._reader.set_exception(TimeoutError(ETIMEDOUT, "Connection timed out"))
+            assert await heard.get() is None
 
     asyncio.run(scene())
 

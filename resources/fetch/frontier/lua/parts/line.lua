@@ -125,9 +125,9 @@ local function settle(d)
   save(d)
 end
 
--- One publish, if any fetcher sleeps beyond that moment. Sleepers that were woken for it, or for an earlier one, are woken
--- again after a second only: a publish can be lost. Fetchers of earlier versions do not say that they sleep anew, so the
--- sleepers and their times are compared.
+-- One publish, if any fetcher sleeps beyond that moment. Sleepers that were woken for it, or for an earlier one, are
+-- woken again after a second only: a publish can be lost. Fetchers of earlier versions do not say that they sleep anew,
+-- so the sleepers and their times are compared.
 local function wake()
   if not wake_at then return end
   redis.call('ZREMRANGEBYSCORE', 'fetch:{0}:idle', '-inf', now)

@@ -225,6 +225,11 @@ def claim_some(most: int = 10, **rooms: int) -> list[jobs.ClaimedJob | jobs.Dead
     return stores.run_steps(queue.claim_jobs("w", "m", most, lanes))
 
 
+def test_a_call_claims_jobs_of_as_many_domains_as_it_may() -> None:
+    enqueue(*(job("1", f"{number}.example.com") for number in range(60)))
+    assert len(names(claim_some(48, fast=48))) == 48
+
+
 def names(found: list[jobs.ClaimedJob | jobs.DeadJob | jobs.NothingDue]) -> list[str]:
     return [one.url.rpartition("/")[2] for one in found if isinstance(one, jobs.ClaimedJob)]
 
