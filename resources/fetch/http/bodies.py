@@ -7,14 +7,16 @@ is too large, or would not come in time, is not begun.
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO
 
 import aiohttp
+from aiohttp.connector import Connection
 from aiohttp.hdrs import CONTENT_ENCODING
+from aiohttp.http import RawResponseMessage
 
 from resources import folders
 
@@ -22,6 +24,77 @@ from . import guard
 from .compression import BodyDecoder
 from .deadlines import FetchPace, take_any_room
 from .messages import Body, Failure, FetchError, FetchLimits, FetchRequest, Head
+
+MAX_DRAINED_BYTES = 16_384
+MAX_DRAIN_SECONDS = 0.2
+
+
+class Response:
+    """The head of an answer, and its body as it comes. At its end the connection can be used again."""
+
+    __slots__ = ("connection", "content", "headers", "raw_headers", "status")
+
+    def __init__(self, message: RawResponseMessage, content: aiohttp.StreamReader, connection: Connection) -> None:
+        self.status = message.code
+        self.headers = message.headers
+        self.raw_headers = message.raw_headers
+        self.content = content
+        self.connection: Connection | None = connection
+        content.on_eof(self._release)
+
+    def _release(self) -> None:
+        connection = self.connection
+        if connection is not None and connection.protocol is not None and not connection.protocol.upgraded:
+            self.connection = None
+            connection.release()
+
+    def close(self) -> None:
+        """Closes the connection, unless the body has ended."""
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+async def drain_body(response: Response, length: int | None) -> None:
+    """Reads the rest of a small unwanted body of that length, so that its connection can be used again."""
+    if response.content.is_eof() or length is None or length > MAX_DRAINED_BYTES:
+        return
+    with suppress(aiohttp.ClientError, OSError):
+        async with asyncio.timeout(MAX_DRAIN_SECONDS):
+            await response.content.read()
+
+
+@contextmanager
+def watch_connection(response: Response) -> Iterator[None]:
+    """Ends the body when the connection has ended: after malformed chunks aiohttp leaves its reader waiting."""
+    content, connection = response.content, response.connection
+    protocol = connection.protocol if connection is not None else None
+    closed = protocol.closed if protocol is not None else None
+    if closed is None or content.is_eof():
+        yield
+        return
+
+    def check(_: "asyncio.Future[None]") -> None:
+        closed.get_loop().call_soon(_end_body, content)
+
+    closed.add_done_callback(check)
+    try:
+        yield
+    finally:
+        closed.remove_done_callback(check)
+        # The connection lives on. If it breaks later, asyncio must not complain of an unread exception.
+        closed.remove_done_callback(_retrieve_exception)
+        closed.add_done_callback(_retrieve_exception)
+
+
+def _end_body(content: aiohttp.StreamReader) -> None:
+    if not content.is_eof() and content.exception() is None:
+        content.set_exception(aiohttp.ClientPayloadError("malformed"))
+
+
+def _retrieve_exception(closed: "asyncio.Future[None]") -> None:
+    if not closed.cancelled():
+        closed.exception()
 
 
 def needs_slow_limits(fetch: FetchRequest, head: Head, seconds_so_far: float) -> bool:
@@ -177,7 +250,7 @@ async def receive_body(content: aiohttp.StreamReader, decoder: BodyDecoder, spoo
     return await spool.finish()
 
 
-def take_whole_body(response: aiohttp.ClientResponse, pace: FetchPace) -> Body | None:
+def take_whole_body(response: Response, pace: FetchPace) -> Body | None:
     """Returns the body if all of it came with the head, as small ones do, and nothing has to be unpacked or written.
 
     Raises FetchError.

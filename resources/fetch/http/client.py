@@ -20,6 +20,7 @@ from multidict import MultiMapping
 
 from . import bodies, compression, freshness, url_syntax
 from . import guard as http_guard
+from .bodies import Response, drain_body, watch_connection
 from .deadlines import DeadlineWatch, FetchPace, FetchPolicy
 from .messages import (
     Body,
@@ -37,7 +38,7 @@ from .messages import (
     is_sendable,
 )
 from .retry_policy import failure_of_status
-from .transport import Exchanges, HttpProxy, drain_body, watch_connection
+from .transport import Exchanges, HttpProxy
 from .url_syntax import REDIRECT_STATUSES, FetchRoute, Target
 
 MAX_VALIDATOR_CHARACTERS = 1000
@@ -45,7 +46,7 @@ MAX_VALIDATOR_CHARACTERS = 1000
 MAX_LENGTH_DIGITS = 19
 
 
-def read_head(response: aiohttp.ClientResponse, url: str, hops: list[Hop], limits: FetchLimits, now: float) -> Head:
+def read_head(response: Response, url: str, hops: list[Hop], limits: FetchLimits, now: float) -> Head:
     """Returns the head of the answer of `url` at `now`, in Unix seconds. Raises FetchError if it is too large."""
     if sum(map(len, chain.from_iterable(response.raw_headers))) > limits.max_head_bytes:
         raise FetchError(Failure.TOO_BIG, "header fields beyond the limit", status=response.status)
@@ -218,10 +219,9 @@ class FetchClient:
                 trip.hops.append(Hop(url, head.status))
                 location = head.headers.get(hdrs.LOCATION)
                 following = route.after(head.status, location, allow_downgrade=self._policy.allow_downgrade)
-                await drain_body(response)
+                await drain_body(response, head.content_length)
             finally:
-                if not response.closed:
-                    response.close()
+                response.close()
             if trip.onward is not None and await trip.onward(following.target.url):
                 met = replace(head, hops=tuple(trip.hops))
                 return BodyDropped(met, trip.pace.timing(loop.time()), following.target.url)
@@ -235,13 +235,11 @@ class FetchClient:
         if expiry is not None and expiry <= time.time():
             raise FetchError(Failure.EXPIRED, "the signature in the address has run out")
 
-    async def _conclude(
-        self, route: FetchRoute, response: aiohttp.ClientResponse, head: Head, trip: _FetchProgress
-    ) -> Outcome:
+    async def _conclude(self, route: FetchRoute, response: Response, head: Head, trip: _FetchProgress) -> Outcome:
         """Returns the outcome of the last answer. Raises FetchError."""
         loop = asyncio.get_running_loop()
         if head.status == 304 and route.sends_validators:
-            await drain_body(response)
+            await drain_body(response, head.content_length)
             return NotModified(head, trip.pace.timing(loop.time()))
         if head.status == 407 and self._proxy_url is not None:
             raise FetchError(Failure.OURS, "the proxy does not accept the user and the password")
@@ -258,7 +256,7 @@ class FetchClient:
             body = bodies.take_whole_body(response, trip.pace) or await self._receive_body(response, trip.pace)
         return Fetched(head, body, trip.pace.timing(loop.time()))
 
-    async def _receive_body(self, response: aiohttp.ClientResponse, pace: FetchPace) -> Body:
+    async def _receive_body(self, response: Response, pace: FetchPace) -> Body:
         decoder = compression.build_decoder(", ".join(response.headers.getall(hdrs.CONTENT_ENCODING, ())))
         spool = bodies.BodySpool(self._spools, pace.limits.spool_bytes)
         try:
@@ -271,7 +269,7 @@ class FetchClient:
             raise
 
 
-async def _check_status(route: FetchRoute, response: aiohttp.ClientResponse, head: Head) -> None:
+async def _check_status(route: FetchRoute, response: Response, head: Head) -> None:
     """Raises FetchError for an answer that does not fit the request."""
     if head.status == 304:
         raise FetchError(Failure.TRANSIENT, "answered 304 to a request that had no condition")
@@ -280,5 +278,5 @@ async def _check_status(route: FetchRoute, response: aiohttp.ClientResponse, hea
     wait = head.retry_after_seconds
     failure = failure_of_status(head.status, asked_to_wait=wait is not None)
     if failure is not None:
-        await drain_body(response)
+        await drain_body(response, head.content_length)
         raise FetchError(failure, f"answered {head.status}", retry_after_seconds=wait)

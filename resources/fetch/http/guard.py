@@ -18,7 +18,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from .allowed_ips import AddressGuard
 from .messages import Failure, FetchError, Obstacle
@@ -165,7 +165,7 @@ def failure_of_error(error: Exception) -> FetchError:
             return _failure_of_proxy(error.status)
         case aiohttp.InvalidURL():
             return FetchError(Failure.PERMANENT, "an address that cannot be asked")
-        case aiohttp.ClientResponseError():
+        case aiohttp.ClientResponseError() | HttpProcessingError():
             return _failure_of_head(error)
         case aiohttp.ClientPayloadError():
             return FetchError(Failure.TRANSIENT, "a body that is cut short or malformed")
@@ -190,7 +190,7 @@ def _failure_of_proxy(status: int) -> FetchError:
     return FetchError(Failure.TRANSIENT, f"the proxy has no connection: it answered {status}")
 
 
-def _failure_of_head(error: aiohttp.ClientResponseError) -> FetchError:
+def _failure_of_head(error: Exception) -> FetchError:
     # aiohttp has no type for too many fields.
     large = any(isinstance(each, LineTooLong) or "Too many headers" in str(each) for each in _walk_causes(error))
     if large:

@@ -9,20 +9,20 @@ refuses addresses that are not global.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from functools import lru_cache
 from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
-from aiohttp import ClientRequest, ClientResponse, hdrs
+from aiohttp import ClientRequest, hdrs
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.http import HttpProcessingError, StreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
 from . import compression, guard
 from .allowed_ips import AddressGuard, ExemptNetwork
+from .bodies import Response
 from .messages import Failure, FetchError, FetchLimits, Obstacle
 from .url_syntax import FetchRoute, Target
 
@@ -90,8 +90,7 @@ class _ProxyLookup(AbstractResolver):
 
 MAX_HEADER_FIELDS = 100
 MAX_HEADER_FIELD_BYTES = 16_384
-MAX_DRAINED_BYTES = 16_384
-MAX_DRAIN_SECONDS = 0.2
+MAX_KNOWN_ORIGINS = 1024
 MAX_STALE_TRIES = 3
 """Tries per request: a reused connection may be closed just then, or hold the rest of a too large answer.
 Then another connection is taken.
@@ -99,50 +98,32 @@ Then another connection is taken.
 
 
 class Exchanges:
-    """Requests and answers by aiohttp's connector. Its session sends nothing: it would look for cookies, redirects,
-    traces and proxies each time, and send some requests again by itself.
+    """Requests and answers on the connections of aiohttp's connector. A session is not used: it would look for
+    cookies, redirects, traces and proxies each time, and send some requests again by itself.
     """
 
     def __init__(self, connector: aiohttp.TCPConnector, user_agent: str, proxy: HttpProxy | None = None) -> None:
         self._proxy = proxy
         self._connector = connector
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        self._fields = CIMultiDict(
-            {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS}
-        )
+        self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS}
+        # aiohttp changes requests by a proxy when it connects for them.
+        self._origin = self._build_origin if proxy else lru_cache(MAX_KNOWN_ORIGINS)(self._build_origin)
 
-    async def ask(self, route: FetchRoute, limits: FetchLimits) -> ClientResponse:
+    async def ask(self, route: FetchRoute, limits: FetchLimits) -> Response:
         """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
-        target = route.target
-        url = URL.build(
-            scheme=target.scheme,
-            authority=target.authority,
-            path=target.path,
-            query_string=target.query or "",
-            encoded=True,
-        )
-        headers = route.headers()
-        options = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
-        if route.method == "POST" or route.body:  # aiohttp would make up a type
-            options["skip_auto_headers"] = {hdrs.CONTENT_TYPE}
+        if self._proxy is not None:
+            await self._proxy.judge(route.target, limits.connect_seconds)
+        origin = self._origin(route.target.scheme, route.target.authority)
         for tries in range(1, MAX_STALE_TRIES + 1):
             attempt = guard.ConnectionAttempt()
             guard.current_attempt.set(attempt)
             try:
-                request = ClientRequest(
-                    route.method,
-                    url,
-                    headers=self._with_own_fields(headers),
-                    data=route.body or None,
-                    session=self._session,
-                    **options,
-                )
-                return await self._send(request, _connect_timeout(limits.connect_seconds))
+                return await self._send(route, origin, _connect_timeout(limits.connect_seconds))
             except aiohttp.ConnectionTimeoutError as error:
                 raise self._no_connection(route) from error
             except aiohttp.ClientConnectorError as error:
                 raise guard.failure_of_error(error) from error
-            except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError) as error:
+            except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError, HttpProcessingError) as error:
                 # On a connection of its own the request was read: it is not sent twice.
                 if attempt.connected or route.method == "POST" or tries == MAX_STALE_TRIES:
                     raise guard.failure_of_error(error) from error
@@ -150,46 +131,56 @@ class Exchanges:
                 raise guard.failure_of_error(error) from error
         raise AssertionError("the last try returns or raises")
 
-    async def _prepare(
-        self, proxy: HttpProxy, route: FetchRoute, headers: CIMultiDict[str], limits: FetchLimits
-    ) -> dict[str, Any]:
-        """Returns aiohttp's options for the proxy. Raises FetchError for an origin that must not be requested."""
-        await proxy.judge(route.target, limits.connect_seconds)
-        if route.target.scheme == "https":  # they go into the request for a tunnel
-            return {"proxy": proxy.url, "proxy_headers": self._with_own_fields(proxy.fields)}
-        headers.update(proxy.fields)  # aiohttp adds them to the first request of each connection only
-        return {"proxy": proxy.url}
+    def _build_origin(self, scheme: str, authority: str) -> ClientRequest:
+        """Returns the request that stands for all of an origin: the connector connects for it. It is never sent."""
+        options: dict[str, Any] = {}
+        if self._proxy is not None:
+            options["proxy"] = self._proxy.url
+            if scheme == "https":  # they go into the request for a tunnel
+                options["proxy_headers"] = self._fields | self._proxy.fields
+        url = URL.build(scheme=scheme, authority=authority, path="/", encoded=True)
+        return ClientRequest("GET", url, headers=self._fields, **options)
 
-    def _with_own_fields(self, fields: Mapping[str, str]) -> CIMultiDict[str]:
-        every = self._fields.copy()
-        every.update(fields)
-        return every
-
-    async def _send(self, request: ClientRequest, timeout: aiohttp.ClientTimeout) -> ClientResponse:
+    async def _send(self, route: FetchRoute, origin: ClientRequest, timeout: aiohttp.ClientTimeout) -> Response:
         """Sends the request once, and waits for the head of its answer."""
         try:
-            connection = await self._connector.connect(request, [], timeout)
+            connection = await self._connector.connect(origin, [], timeout)
         except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"no connection to {request.url.host}") from error
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {route.target.host}") from error
         try:
-            assert connection.protocol is not None
-            connection.protocol.set_response_params(
-                skip_payload=request.method == hdrs.METH_HEAD,
+            protocol = connection.protocol
+            assert protocol is not None
+            protocol.set_response_params(
+                skip_payload=route.method == hdrs.METH_HEAD,
                 read_until_eof=True,
                 auto_decompress=False,
                 max_field_size=MAX_HEADER_FIELD_BYTES,
                 max_headers=MAX_HEADER_FIELDS,
             )
-            response = await request.send(connection)
-            try:
-                await response.start(connection)
-            except BaseException:
-                response.close()
-                raise
+            writer = StreamWriter(protocol, asyncio.get_running_loop())
+            await writer.write_headers(*self._request_head(route, origin))
+            if route.body:
+                await writer.write(route.body, drain=False)  # an answer may come before all of it is read
+            writer.set_eof()
+            message, content = await protocol.read()
+            while message.code < 200 and message.code != 101:
+                message, content = await protocol.read()
         except BaseException:
             connection.close()
             raise
-        return response
+        return Response(message, content, connection)
+
+    def _request_head(self, route: FetchRoute, origin: ClientRequest) -> tuple[str, CIMultiDict[str]]:
+        """Returns the request line and the fields (RFC 9112, 3)."""
+        asked = route.target.path_and_query
+        fields = origin.headers.copy()
+        fields.update(route.headers())
+        if self._proxy is not None and route.target.scheme == "http":
+            asked = route.target.url
+            fields.update(self._proxy.fields)
+        if route.method == "POST" or route.body:
+            fields[hdrs.CONTENT_LENGTH] = str(len(route.body))
+        return f"{route.method} {asked} HTTP/1.1", fields
 
     def _no_connection(self, route: FetchRoute) -> FetchError:
         """Returns the error of a connection that timed out. With TLS, the origin beyond a tunnel may be silent."""
@@ -198,50 +189,7 @@ class Exchanges:
         return FetchError(Failure.TRANSIENT, "no connection in time", obstacle=Obstacle.CONNECTION)
 
     async def close(self) -> None:
-        await self._session.close()
-
-
-async def drain_body(response: ClientResponse) -> None:
-    """Reads the rest of a small unwanted body, so that its connection can be used again."""
-    length = response.content_length
-    if response.content.is_eof() or length is None or length > MAX_DRAINED_BYTES:
-        return
-    with suppress(aiohttp.ClientError, OSError):
-        async with asyncio.timeout(MAX_DRAIN_SECONDS):
-            await response.content.read()
-
-
-@contextmanager
-def watch_connection(response: ClientResponse) -> Iterator[None]:
-    """Ends the body when the connection has ended: after malformed chunks aiohttp leaves its reader waiting."""
-    content, connection = response.content, response.connection
-    protocol = connection.protocol if connection is not None else None
-    closed = protocol.closed if protocol is not None else None
-    if closed is None or content.is_eof():
-        yield
-        return
-
-    def check(_: "asyncio.Future[None]") -> None:
-        closed.get_loop().call_soon(_end_body, content)
-
-    closed.add_done_callback(check)
-    try:
-        yield
-    finally:
-        closed.remove_done_callback(check)
-        # The connection lives on. If it breaks later, asyncio must not complain of an unread exception.
-        closed.remove_done_callback(_retrieve_exception)
-        closed.add_done_callback(_retrieve_exception)
-
-
-def _end_body(content: aiohttp.StreamReader) -> None:
-    if not content.is_eof() and content.exception() is None:
-        content.set_exception(aiohttp.ClientPayloadError("malformed"))
-
-
-def _retrieve_exception(closed: "asyncio.Future[None]") -> None:
-    if not closed.cancelled():
-        closed.exception()
+        await self._connector.close()
 
 
 @lru_cache(maxsize=16)
