@@ -24,7 +24,7 @@ PAGES, PAGE_BYTES = 2_000, 10_000
 DOMAINS = 100
 AT_ONCE = 100
 """A fetcher's places."""
-ROUNDS = 11
+ROUNDS = 21
 LOOK_SECONDS = 0.002
 """Between looks for the end of a round."""
 UNLOOKED = 0.8

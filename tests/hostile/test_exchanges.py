@@ -29,14 +29,13 @@ async def test_a_request_says_who_asks_and_nothing_else(origin: Origin, client: 
 
 
 @pytest.mark.parametrize(
-    "target", ["/b/../c", "/%7e%2F", "/x?b=2&a=%31", "/x?X-Amz-Signature=a%2Fb&x=1+2", "/a|b~(c)'!*", "//x//y", "/x?&&"]
+    "target",
+    ["/b/../c", "/%7e%2F", "/x?b=2&a=%31", "/x?X-Amz-Signature=a%2Fb&x=1+2", "/a|b~(c)'!*", "//x//y", "/x?&&", "/x?"],
 )
 async def test_an_address_arrives_as_it_was_given(origin: Origin, client: FetchClient, target: str) -> None:
-    await timed(
-        client,
-        FetchRequest(origin.does(target.partition("?")[0], answer()) + "?" + target.partition("?")[2], limits=LIMITS),
-    )
-    assert origin.targets[0].rstrip("?") == target
+    origin.does(target.partition("?")[0], answer())
+    await timed(client, FetchRequest(origin.url(target), limits=LIMITS))
+    assert origin.targets == [target]
 
 
 async def test_validators_are_sent_as_they_were_received(origin: Origin, client: FetchClient) -> None:
@@ -154,6 +153,26 @@ async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -
     )
     assert failure(outcome) is Failure.TRANSIENT
     assert origin.targets == ["/", "/post"]
+
+
+async def test_an_answer_before_all_of_a_body_is_read_is_the_answer(client: FetchClient) -> None:
+    peers = []
+
+    async def reads_the_head_alone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peers.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head("413 Content Too Large", "Content-Length: 0"))
+
+    async with await asyncio.start_server(reads_the_head_alone, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for body in (b"x" * 16_000_000, b""):
+            outcome = await timed(client, FetchRequest(url, method="POST", body=body, limits=LIMITS))
+            assert isinstance(outcome, FetchFailed)
+            assert outcome.status == 413
+        for peer in peers:
+            peer.close()
+        await asyncio.gather(*(peer.wait_closed() for peer in peers), return_exceptions=True)
+    assert len(peers) == 2, "the rest of the body would come before another request"
 
 
 async def test_a_second_answer_that_nobody_asked_for_is_nobodys(origin: Origin, client: FetchClient) -> None:

@@ -43,13 +43,18 @@ class Response:
         content.on_eof(self._release)
 
     def _release(self) -> None:
-        connection = self.connection
-        if connection is not None and connection.protocol is not None and not connection.protocol.upgraded:
+        protocol = self.connection.protocol if self.connection is not None else None
+        if self.connection is None or protocol is None or protocol.upgraded:
+            return
+        if protocol.transport is not None and protocol.transport.get_write_buffer_size():
+            protocol.abort()  # nobody waits for the rest of the request
+            self.close()
+        else:
+            self.connection.release()
             self.connection = None
-            connection.release()
 
     def close(self) -> None:
-        """Closes the connection, unless the body has ended."""
+        """Closes the connection, unless it can be used again."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
