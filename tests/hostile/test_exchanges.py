@@ -1,15 +1,17 @@
 """Requests as they arrive, statuses, Retry-After, connections that cannot be made or are used again."""
 
 import asyncio
+import gc
 import time
 
+import aiohttp
 import pytest
 
 from resources.fetch.http.client import FetchClient
-from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, NotModified
+from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, Head, NotModified
 
 from ..support import clock
-from .origin import Origin, Peer, answer, head, raw, redirect, steps
+from .origin import Origin, Peer, answer, head, redirect, steps
 from .visits import GRACE_SECONDS, LIMITS, UNREACHED, USER_AGENT, failure, timed, visit
 
 pytestmark = pytest.mark.anyio
@@ -155,7 +157,7 @@ async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -
     assert origin.targets == ["/", "/post"]
 
 
-async def test_an_answer_before_all_of_a_body_is_read_is_the_answer(client: FetchClient) -> None:
+async def test_a_connection_answered_before_all_of_a_body_is_sent_is_not_used_again(client: FetchClient) -> None:
     peers = []
 
     async def reads_the_head_alone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -172,14 +174,37 @@ async def test_an_answer_before_all_of_a_body_is_read_is_the_answer(client: Fetc
         for peer in peers:
             peer.close()
         await asyncio.gather(*(peer.wait_closed() for peer in peers), return_exceptions=True)
-    assert len(peers) == 2, "the rest of the body would come before another request"
+    assert len(peers) == 2
 
 
-async def test_a_second_answer_that_nobody_asked_for_is_nobodys(origin: Origin, client: FetchClient) -> None:
-    good, evil = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b"evil"))
-    url = origin.does("/", raw(good + evil))
+async def test_a_dropped_body_leaves_memory_at_once(origin: Origin, client: FetchClient) -> None:
+    async def drop(_: Head) -> bool:
+        return True
+
+    url = origin.does("/", steps(head("200 OK", "Content-Length: 900000") + bytes(200_000), Peer.hang))
+    gc.disable()
+    try:
+        for _ in range(3):
+            assert isinstance(await client.fetch(FetchRequest(url, limits=LIMITS), drop), BodyDropped)
+        await asyncio.sleep(0.05)
+        assert not any(isinstance(each, aiohttp.StreamReader) and not each.is_eof() for each in gc.get_objects())
+    finally:
+        gc.enable()
+
+
+GOOD, EVIL = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b"evil"))
+
+
+@pytest.mark.parametrize(
+    "sent", [(GOOD + EVIL,), (GOOD, 0.05, EVIL), (GOOD[:-2], 0.05, GOOD[-2:] + EVIL)], ids=["with it", "later", "half"]
+)
+async def test_a_second_answer_that_nobody_asked_for_is_nobodys(
+    origin: Origin, client: FetchClient, sent: tuple[bytes | float, ...]
+) -> None:
+    url = origin.does("/", steps(*sent))
     origin.does("/next", answer(body=b"next"))
     for wanted, body in ((url, b"good"), (origin.url("/next"), b"next")):
+        await asyncio.sleep(0.1 if wanted != url else 0)
         outcome = await timed(client, FetchRequest(wanted, limits=LIMITS))
         assert isinstance(outcome, Fetched)
         assert outcome.body.read() == body

@@ -1,4 +1,4 @@
-"""Receives a body as it comes: small ones stay in memory, larger ones go to a file, digested on the way.
+"""Receives answers. Small bodies stay in memory, larger ones go to a file as they come, digested on the way.
 
 Never holds a large body in memory, and never lets the event loop wait for the disk. A body whose announced length
 is too large, or would not come in time, is not begun.
@@ -30,34 +30,45 @@ MAX_DRAIN_SECONDS = 0.2
 
 
 class Response:
-    """The head of an answer, and its body as it comes. At its end the connection can be used again."""
+    """The head of an answer, and its body as it comes. At its end the connection is free, if it `is_reusable`."""
 
-    __slots__ = ("connection", "content", "headers", "raw_headers", "status")
+    __slots__ = ("_is_reusable", "connection", "content", "headers", "raw_headers", "status")
 
-    def __init__(self, message: RawResponseMessage, content: aiohttp.StreamReader, connection: Connection) -> None:
+    def __init__(
+        self,
+        message: RawResponseMessage,
+        content: aiohttp.StreamReader,
+        connection: Connection,
+        *,
+        is_reusable: bool,
+    ) -> None:
         self.status = message.code
         self.headers = message.headers
         self.raw_headers = message.raw_headers
         self.content = content
         self.connection: Connection | None = connection
+        self._is_reusable = is_reusable
         content.on_eof(self._release)
 
     def _release(self) -> None:
-        protocol = self.connection.protocol if self.connection is not None else None
-        if self.connection is None or protocol is None or protocol.upgraded:
+        connection = self.connection
+        if connection is None or connection.protocol is None or connection.protocol.upgraded:
             return
-        if protocol.transport is not None and protocol.transport.get_write_buffer_size():
-            protocol.abort()  # nobody waits for the rest of the request
-            self.close()
-        else:
-            self.connection.release()
+        if self._is_reusable:
             self.connection = None
+            connection.release()
+        else:
+            self.close()
 
     def close(self) -> None:
-        """Closes the connection, unless it can be used again."""
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
+        """Ends the body and the connection, unless they have ended. What is not sent yet is dropped."""
+        connection, self.connection = self.connection, None
+        if connection is None:
+            return
+        _end_body(self.content, "closed")  # else its callbacks would keep it in memory
+        if connection.protocol is not None:
+            connection.protocol.abort()
+        connection.close()
 
 
 async def drain_body(response: Response, length: int | None) -> None:
@@ -80,7 +91,7 @@ def watch_connection(response: Response) -> Iterator[None]:
         return
 
     def check(_: "asyncio.Future[None]") -> None:
-        closed.get_loop().call_soon(_end_body, content)
+        closed.get_loop().call_soon(_end_body, content, "malformed")
 
     closed.add_done_callback(check)
     try:
@@ -92,9 +103,9 @@ def watch_connection(response: Response) -> Iterator[None]:
         closed.add_done_callback(_retrieve_exception)
 
 
-def _end_body(content: aiohttp.StreamReader) -> None:
+def _end_body(content: aiohttp.StreamReader, reason: str) -> None:
     if not content.is_eof() and content.exception() is None:
-        content.set_exception(aiohttp.ClientPayloadError("malformed"))
+        content.set_exception(aiohttp.ClientPayloadError(reason))
 
 
 def _retrieve_exception(closed: "asyncio.Future[None]") -> None:

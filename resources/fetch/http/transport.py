@@ -16,6 +16,8 @@ from typing import Any
 import aiohttp
 from aiohttp import ClientRequest, hdrs
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http import HttpProcessingError, StreamWriter
 from multidict import CIMultiDict
 from yarl import URL
@@ -91,6 +93,8 @@ class _ProxyLookup(AbstractResolver):
 MAX_HEADER_FIELDS = 100
 MAX_HEADER_FIELD_BYTES = 16_384
 MAX_KNOWN_ORIGINS = 1024
+MAX_REUSABLE_BODY_BYTES = 16_384
+"""A larger body may still be on its way when its answer has come: its connection is not used again."""
 MAX_STALE_TRIES = 3
 """Tries per request: a reused connection may be closed just then, or hold the rest of a too large answer.
 Then another connection is taken.
@@ -107,18 +111,17 @@ class Exchanges:
         self._connector = connector
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS}
         # aiohttp changes requests by a proxy when it connects for them.
-        self._origin = self._build_origin if proxy else lru_cache(MAX_KNOWN_ORIGINS)(self._build_origin)
+        self._find_template = self._build_template if proxy else lru_cache(MAX_KNOWN_ORIGINS)(self._build_template)
 
     async def ask(self, route: FetchRoute, limits: FetchLimits) -> Response:
         """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
         if self._proxy is not None:
             await self._proxy.judge(route.target, limits.connect_seconds)
-        origin = self._origin(route.target.scheme, route.target.authority)
         for tries in range(1, MAX_STALE_TRIES + 1):
             attempt = guard.ConnectionAttempt()
             guard.current_attempt.set(attempt)
             try:
-                return await self._send(route, origin, _connect_timeout(limits.connect_seconds))
+                return await self._send(route, attempt, _connect_timeout(limits.connect_seconds))
             except aiohttp.ConnectionTimeoutError as error:
                 raise self._no_connection(route) from error
             except aiohttp.ClientConnectorError as error:
@@ -131,8 +134,8 @@ class Exchanges:
                 raise guard.failure_of_error(error) from error
         raise AssertionError("the last try returns or raises")
 
-    def _build_origin(self, scheme: str, authority: str) -> ClientRequest:
-        """Returns the request that stands for all of an origin: the connector connects for it. It is never sent."""
+    def _build_template(self, scheme: str, authority: str) -> ClientRequest:
+        """Returns a request that stands for all to an origin: the connector connects for it. It is never sent."""
         options: dict[str, Any] = {}
         if self._proxy is not None:
             options["proxy"] = self._proxy.url
@@ -141,15 +144,16 @@ class Exchanges:
         url = URL.build(scheme=scheme, authority=authority, path="/", encoded=True)
         return ClientRequest("GET", url, headers=self._fields, **options)
 
-    async def _send(self, route: FetchRoute, origin: ClientRequest, timeout: aiohttp.ClientTimeout) -> Response:
+    async def _send(
+        self, route: FetchRoute, attempt: guard.ConnectionAttempt, timeout: aiohttp.ClientTimeout
+    ) -> Response:
         """Sends the request once, and waits for the head of its answer."""
+        template = self._find_template(route.target.scheme, route.target.authority)
         try:
-            connection = await self._connector.connect(origin, [], timeout)
+            connection, protocol = await self._connect(template, attempt, timeout)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection to {route.target.host}") from error
         try:
-            protocol = connection.protocol
-            assert protocol is not None
             protocol.set_response_params(
                 skip_payload=route.method == hdrs.METH_HEAD,
                 read_until_eof=True,
@@ -158,29 +162,42 @@ class Exchanges:
                 max_headers=MAX_HEADER_FIELDS,
             )
             writer = StreamWriter(protocol, asyncio.get_running_loop())
-            await writer.write_headers(*self._request_head(route, origin))
+            await writer.write_headers(*self._build_head(route, template))
             if route.body:
                 await writer.write(route.body, drain=False)  # an answer may come before all of it is read
             writer.set_eof()
             message, content = await protocol.read()
-            while message.code < 200 and message.code != 101:
+            while 100 <= message.code < 200 and message.code != 101:
                 message, content = await protocol.read()
         except BaseException:
+            protocol.abort()
             connection.close()
             raise
-        return Response(message, content, connection)
+        return Response(message, content, connection, is_reusable=len(route.body) <= MAX_REUSABLE_BODY_BYTES)
 
-    def _request_head(self, route: FetchRoute, origin: ClientRequest) -> tuple[str, CIMultiDict[str]]:
-        """Returns the request line and the fields (RFC 9112, 3)."""
-        asked = route.target.path_and_query
-        fields = origin.headers.copy()
+    async def _connect(
+        self, template: ClientRequest, attempt: guard.ConnectionAttempt, timeout: aiohttp.ClientTimeout
+    ) -> tuple[Connection, ResponseHandler]:
+        """Returns a new connection, or one on which nothing has come since its last answer. Raises TimeoutError."""
+        while True:
+            connection = await self._connector.connect(template, [], timeout)
+            protocol = connection.protocol
+            assert protocol is not None
+            if attempt.connected or not protocol.should_close:
+                return connection, protocol
+            connection.close()
+
+    def _build_head(self, route: FetchRoute, template: ClientRequest) -> tuple[str, CIMultiDict[str]]:
+        """Returns the request line (RFC 9112, 3) and the fields."""
+        request_target = route.target.path_and_query
+        fields = template.headers.copy()
         fields.update(route.headers())
         if self._proxy is not None and route.target.scheme == "http":
-            asked = route.target.url
+            request_target = route.target.url
             fields.update(self._proxy.fields)
         if route.method == "POST" or route.body:
             fields[hdrs.CONTENT_LENGTH] = str(len(route.body))
-        return f"{route.method} {asked} HTTP/1.1", fields
+        return f"{route.method} {request_target} HTTP/1.1", fields
 
     def _no_connection(self, route: FetchRoute) -> FetchError:
         """Returns the error of a connection that timed out. With TLS, the origin beyond a tunnel may be silent."""
