@@ -98,7 +98,7 @@ def _is_mostly_utf_8(text: str) -> bool:
 
 
 _SAMPLE_BYTES = 20_000
-_TEXT_BYTES = re.compile(rb"[^<>]*[\x80-\xff][^<>]*")
+_BRACKET = re.compile(rb"[<>]")
 _HIGH_BYTE = re.compile(rb"[\x80-\xff]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
 _MIN_DENSE_BYTES = 16
@@ -114,12 +114,13 @@ _MOST_CHAOS = 0.2
 
 def _sample_texts(data: bytes) -> bytes:
     """Returns the first texts with bytes beyond ASCII, without tags, which would dilute them."""
-    found, size = list[bytes](), 0
-    for match in _TEXT_BYTES.finditer(data):
-        found.append(match[0].strip()[:_SAMPLE_BYTES])
+    found, size, place = list[bytes](), 0, 0
+    while size < _SAMPLE_BYTES and (high := _HIGH_BYTE.search(data, place)):
+        before = max(data.rfind(bracket, place, high.start()) for bracket in (b"<", b">"))
+        after = _BRACKET.search(data, high.end())
+        begin, place = max(place, before + 1), after.start() if after else len(data)
+        found.append(data[begin:place].strip()[:_SAMPLE_BYTES])
         size += len(found[-1])
-        if size >= _SAMPLE_BYTES:
-            break
     return b"\n".join(found)
 
 
