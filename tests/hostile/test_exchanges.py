@@ -3,15 +3,16 @@
 import asyncio
 import gc
 import time
+from contextlib import suppress
 
 import aiohttp
 import pytest
 
-from resources.fetch.http.client import FetchClient
-from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, Head, NotModified
+from resources.fetch.http.client import DecideOnHead, FetchClient
+from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, Head, NotModified
 
 from ..support import clock
-from .origin import Origin, Peer, answer, head, redirect, steps
+from .origin import Origin, Peer, Step, answer, head, redirect, steps
 from .visits import GRACE_SECONDS, LIMITS, UNREACHED, USER_AGENT, failure, timed, visit
 
 pytestmark = pytest.mark.anyio
@@ -157,37 +158,87 @@ async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -
     assert origin.targets == ["/", "/post"]
 
 
-async def test_a_connection_answered_before_all_of_a_body_is_sent_is_not_used_again(client: FetchClient) -> None:
-    peers = []
+LARGE_BODY = b"x" * 16_000_000
+"""More than the buffers of both ends take."""
 
-    async def reads_the_head_alone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peers.append(writer)
+
+class SilentPeer:
+    """A server that reads no more than the head of each request, and then sends that answer. `bytes_left` reads on."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self._peers: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._server: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> int:
+        return len(self._peers)
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/"
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for _reader, writer in self._peers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for _reader, writer in self._peers), return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._peers.append((reader, writer))
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(head("413 Content Too Large", "Content-Length: 0"))
+        writer.write(self._answer)
 
-    async with await asyncio.start_server(reads_the_head_alone, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        for body in (b"x" * 16_000_000, b""):
+    async def bytes_left(self) -> int:
+        """Returns the number of bytes of the last request that come until its connection ends."""
+        total = 0
+        with suppress(ConnectionResetError):
+            while part := await self._peers[-1][0].read(1_000_000):
+                total += len(part)
+        return total
+
+
+async def test_a_connection_answered_before_all_of_a_body_is_read_is_not_used_again(client: FetchClient) -> None:
+    peer = SilentPeer(head("413 Content Too Large", "Content-Length: 0"))
+    async with peer as url:
+        for body in (LARGE_BODY[:20_000], LARGE_BODY, b""):
             outcome = await timed(client, FetchRequest(url, method="POST", body=body, limits=LIMITS))
             assert isinstance(outcome, FetchFailed)
             assert outcome.status == 413
-        for peer in peers:
-            peer.close()
-        await asyncio.gather(*(peer.wait_closed() for peer in peers), return_exceptions=True)
-    assert len(peers) == 2
+    assert peer.connections == 3
 
 
-async def test_a_dropped_body_leaves_memory_at_once(origin: Origin, client: FetchClient) -> None:
-    async def drop(_: Head) -> bool:
-        return True
+async def test_what_is_not_sent_by_the_deadline_is_dropped(client: FetchClient) -> None:
+    peer = SilentPeer(b"")
+    async with peer as url:
+        outcome = await timed(client, FetchRequest(url, method="POST", body=LARGE_BODY, limits=LIMITS))
+        assert failure(outcome) is Failure.TOO_SLOW
+        assert await peer.bytes_left() < len(LARGE_BODY)
 
-    url = origin.does("/", steps(head("200 OK", "Content-Length: 900000") + bytes(200_000), Peer.hang))
+
+async def test_a_status_below_100_is_an_answer(origin: Origin, client: FetchClient) -> None:
+    outcome = await timed(client, FetchRequest(origin.does("/", answer("099 Odd")), limits=LIMITS))
+    assert isinstance(outcome, FetchFailed)
+    assert outcome.status == 99
+
+
+async def _drop(_: Head) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(("then", "decide"), [(Peer.hang, _drop), (Peer.reset, None)], ids=["dropped", "cut short"])
+async def test_a_body_without_its_end_leaves_memory_at_once(
+    origin: Origin, client: FetchClient, then: Step, decide: DecideOnHead | None
+) -> None:
+    url = origin.does("/", steps(head("200 OK", "Content-Length: 900000") + bytes(200_000), 0.05, then))
+    gc.collect()
     gc.disable()
     try:
         for _ in range(3):
-            assert isinstance(await client.fetch(FetchRequest(url, limits=LIMITS), drop), BodyDropped)
-        await asyncio.sleep(0.05)
-        assert not any(isinstance(each, aiohttp.StreamReader) and not each.is_eof() for each in gc.get_objects())
+            await client.fetch(FetchRequest(url, limits=LIMITS), decide)
+        await asyncio.sleep(0.1)
+        assert not [each for each in gc.get_objects() if type(each) is aiohttp.StreamReader and not each.is_eof()]
     finally:
         gc.enable()
 
@@ -201,13 +252,16 @@ GOOD, EVIL = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b
 async def test_a_second_answer_that_nobody_asked_for_is_nobodys(
     origin: Origin, client: FetchClient, sent: tuple[bytes | float, ...]
 ) -> None:
-    url = origin.does("/", steps(*sent))
+    is_sent = asyncio.Event()
+    url = origin.does("/", steps(*sent, lambda _: is_sent.set()))
     origin.does("/next", answer(body=b"next"))
     for wanted, body in ((url, b"good"), (origin.url("/next"), b"next")):
-        await asyncio.sleep(0.1 if wanted != url else 0)
         outcome = await timed(client, FetchRequest(wanted, limits=LIMITS))
         assert isinstance(outcome, Fetched)
         assert outcome.body.read() == body
+        await is_sent.wait()
+        for _ in range(10):  # the client reads what was sent
+            await asyncio.sleep(0.005)
 
 
 async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origin, client: FetchClient) -> None:

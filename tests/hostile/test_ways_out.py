@@ -12,7 +12,7 @@ from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import Failure, Fetched, FetchRequest
 
 from .names import Names
-from .origin import Behaviour, Origin, Peer, answer, redirect, steps
+from .origin import Behaviour, Origin, Peer, answer, head, redirect, steps
 from .visits import HOME, LIMITS, UNREACHED, client, failure, served, timed, trusting
 
 pytestmark = pytest.mark.anyio
@@ -96,6 +96,24 @@ async def test_https_goes_through_a_tunnel_and_its_origin_does_not_see_the_user(
         assert proxy.asked[0].fields["proxy-authorization"] == CREDENTIALS
         assert "proxy-authorization" not in secure.asked[0].fields
         assert secure.targets == ["/x"]
+
+
+async def test_a_tunnel_in_place_of_another_is_used_again(certificate: Path) -> None:
+    async with (
+        through_proxy(Names(secure_example=[[PUBLIC]]), tls=trusting(certificate)) as (proxy, fetching),
+        Origin(tls=served(certificate)) as secure,
+    ):
+        late, is_sent = head("200 OK", "Content-Length: 0"), asyncio.Event()
+        secure.does("/", answer())
+        secure.does("/twice", steps(late, 0.05, late, lambda _: is_sent.set()))
+        proxy.paths["secure.example:443"] = tunnel(secure)
+        for path in ("/", "/twice", "/", "/"):
+            outcome = await timed(fetching, FetchRequest(f"https://secure.example{path}", limits=LIMITS))
+            assert isinstance(outcome, Fetched)
+            if path == "/twice":
+                await is_sent.wait()
+                await asyncio.sleep(0.1)  # the client reads it too
+        assert len(proxy.asked) == 2
 
 
 async def test_a_certificate_at_the_end_of_a_tunnel_must_be_trusted(certificate: Path) -> None:

@@ -30,7 +30,7 @@ MAX_DRAIN_SECONDS = 0.2
 
 
 class Response:
-    """The head of an answer, and its body as it comes. At its end the connection is free, if it `is_reusable`."""
+    """The head of an answer, and its body as it comes. Then its connection is free, or ends if it is not reusable."""
 
     __slots__ = ("_is_reusable", "connection", "content", "headers", "raw_headers", "status")
 
@@ -61,14 +61,19 @@ class Response:
             self.close()
 
     def close(self) -> None:
-        """Ends the body and the connection, unless they have ended. What is not sent yet is dropped."""
+        """Ends the body and the connection, unless they have ended."""
         connection, self.connection = self.connection, None
         if connection is None:
             return
         _end_body(self.content, "closed")  # else its callbacks would keep it in memory
-        if connection.protocol is not None:
-            connection.protocol.abort()
-        connection.close()
+        abort_connection(connection)
+
+
+def abort_connection(connection: Connection) -> None:
+    """Ends the connection at once. What is not sent yet is dropped."""
+    if connection.protocol is not None:
+        connection.protocol.abort()
+    connection.close()
 
 
 async def drain_body(response: Response, length: int | None) -> None:

@@ -191,7 +191,7 @@ class FetchClient:
                 raise
             ended = pace.ran_out(loop.time())
         except FetchError as error:
-            ended = error
+            ended = error.with_traceback(None)  # in which this call would keep itself in memory, and the answer
         status = trip.status if ended.status is None else ended.status
         timing = pace.timing(loop.time())
         wait, hops = ended.retry_after_seconds, tuple(trip.hops)
@@ -265,7 +265,7 @@ class FetchClient:
         except BaseException as error:
             spool.discard()
             if isinstance(error, aiohttp.ClientError | OSError):
-                raise http_guard.failure_of_error(error) from error
+                raise http_guard.failure_of_error(error) from error.with_traceback(None)  # the same
             raise
 
 

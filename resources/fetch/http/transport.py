@@ -24,7 +24,7 @@ from yarl import URL
 
 from . import compression, guard
 from .allowed_ips import AddressGuard, ExemptNetwork
-from .bodies import Response
+from .bodies import Response, abort_connection
 from .messages import Failure, FetchError, FetchLimits, Obstacle
 from .url_syntax import FetchRoute, Target
 
@@ -110,8 +110,7 @@ class Exchanges:
         self._proxy = proxy
         self._connector = connector
         self._fields = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS}
-        # aiohttp changes requests by a proxy when it connects for them.
-        self._find_template = self._build_template if proxy else lru_cache(MAX_KNOWN_ORIGINS)(self._build_template)
+        self._find_template = lru_cache(MAX_KNOWN_ORIGINS)(self._build_template)
 
     async def ask(self, route: FetchRoute, limits: FetchLimits) -> Response:
         """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
@@ -140,7 +139,8 @@ class Exchanges:
         if self._proxy is not None:
             options["proxy"] = self._proxy.url
             if scheme == "https":  # they go into the request for a tunnel
-                options["proxy_headers"] = self._fields | self._proxy.fields
+                # With Host, which aiohttp adds when it connects: they are part of the name of a pool of connections.
+                options["proxy_headers"] = {hdrs.HOST: authority} | self._fields | self._proxy.fields
         url = URL.build(scheme=scheme, authority=authority, path="/", encoded=True)
         return ClientRequest("GET", url, headers=self._fields, **options)
 
@@ -170,22 +170,24 @@ class Exchanges:
             while 100 <= message.code < 200 and message.code != 101:
                 message, content = await protocol.read()
         except BaseException:
-            protocol.abort()
-            connection.close()
+            abort_connection(connection)
             raise
         return Response(message, content, connection, is_reusable=len(route.body) <= MAX_REUSABLE_BODY_BYTES)
 
     async def _connect(
         self, template: ClientRequest, attempt: guard.ConnectionAttempt, timeout: aiohttp.ClientTimeout
     ) -> tuple[Connection, ResponseHandler]:
-        """Returns a new connection, or one on which nothing has come since its last answer. Raises TimeoutError."""
+        """Returns a new connection, or one to which no answer has come since its last one.
+
+        Raises TimeoutError and ClientError.
+        """
         while True:
             connection = await self._connector.connect(template, [], timeout)
             protocol = connection.protocol
             assert protocol is not None
             if attempt.connected or not protocol.should_close:
                 return connection, protocol
-            connection.close()
+            abort_connection(connection)
 
     def _build_head(self, route: FetchRoute, template: ClientRequest) -> tuple[str, CIMultiDict[str]]:
         """Returns the request line (RFC 9112, 3) and the fields."""
