@@ -194,8 +194,9 @@ class SilentPeer:
         """Returns the number of bytes of the last request that come until its connection ends."""
         total = 0
         with suppress(ConnectionResetError):
-            while part := await self._peers[-1][0].read(1_000_000):
-                total += len(part)
+            async with asyncio.timeout(10):
+                while part := await self._peers[-1][0].read(1_000_000):
+                    total += len(part)
         return total
 
 
@@ -227,16 +228,22 @@ async def _drop(_: Head) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("then", "decide"), [(Peer.hang, _drop), (Peer.reset, None)], ids=["dropped", "cut short"])
+@pytest.mark.parametrize(
+    ("status", "size", "then", "decide"),
+    [(200, 900_000, Peer.hang, _drop), (200, 900_000, Peer.reset, None), (404, 9_000, Peer.reset, None)],
+    ids=["dropped", "cut short", "drained"],
+)
 async def test_a_body_without_its_end_leaves_memory_at_once(
-    origin: Origin, client: FetchClient, then: Step, decide: DecideOnHead | None
+    origin: Origin, client: FetchClient, *, status: int, size: int, then: Step, decide: DecideOnHead | None
 ) -> None:
-    url = origin.does("/", steps(head("200 OK", "Content-Length: 900000") + bytes(200_000), 0.05, then))
+    sent = head(f"{status} Any", f"Content-Length: {size}") + bytes(size // 4)
+    url = origin.does("/", steps(sent, 0.05, then))
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
-            await client.fetch(FetchRequest(url, limits=LIMITS), decide)
+            outcome = await client.fetch(FetchRequest(url, limits=LIMITS), decide)
+            assert (outcome.status if isinstance(outcome, FetchFailed) else outcome.head.status) == status
         await asyncio.sleep(0.1)
         assert not [each for each in gc.get_objects() if type(each) is aiohttp.StreamReader and not each.is_eof()]
     finally:

@@ -80,9 +80,11 @@ async def drain_body(response: Response, length: int | None) -> None:
     """Reads the rest of a small unwanted body of that length, so that its connection can be used again."""
     if response.content.is_eof() or length is None or length > MAX_DRAINED_BYTES:
         return
-    with suppress(aiohttp.ClientError, OSError):
+    try:
         async with asyncio.timeout(MAX_DRAIN_SECONDS):
             await response.content.read()
+    except (aiohttp.ClientError, OSError) as error:
+        error.with_traceback(None)  # in which the answer would keep itself in memory
 
 
 @contextmanager
